@@ -1,0 +1,79 @@
+-- reserve: decides a batch of buyers in the order in which they came. One buyer is a batch of one.
+--
+-- KEYS  1 stock, 2 buyers, 3 holds, 4 unqueued, 5 sale
+-- ARGV  1 batch id, echoed so that a reply can be told to be this call's
+--       then per buyer: user id, reservation id (minted by the caller: the same id again takes nothing), quantity
+-- Reply { batch id, 'not_loaded' | 'loading' }, or
+--       { batch id, 'loaded', now (ms), stock after, generation, version, one entry per buyer ... } with an entry of
+--         'ok|' .. hold            won; or asked again with the same reservation id
+--         'dup|' .. hold           already holds, and the hold is in the queue
+--         'dup_unqueued|' .. hold  already holds, and the hold must be sent first
+--         'paused' | 'not_started' | 'ended' | 'qty_over_limit' | 'sold_out'
+--       Precedence: not_loaded, dup, paused, not_started, ended, qty_over_limit, sold_out, ok.
+-- Moves stock -> held.
+
+local s = redis.call('HMGET', SALE, 'state', 'held', 'startsAt', 'endsAt', 'maxPerReservation', 'holdSeconds',
+  'amount', 'currency', 'generation', 'version')
+local stock = redis.call('GET', STOCK)
+local here = presence(s[1], s[2], stock)
+if here ~= 'loaded' then return { ARGV[1], here } end
+
+local now = now_ms()
+local shut = false
+if s[1] == 'paused' then shut = 'paused'
+elseif now < tonumber(s[3]) then shut = 'not_started'
+elseif s[1] ~= 'open' or now >= tonumber(s[4]) then shut = 'ended' end
+
+local max, price, currency = tonumber(s[5]), tonumber(s[7]), s[8]
+local left = tonumber(stock)
+local terms = '|' .. int(now) .. '|' .. int(now + tonumber(s[6]) * 1000) .. '|'
+
+local users = {}
+for i = 2, #ARGV, 3 do users[#users + 1] = ARGV[i] end
+local holds_already = redis.call('SMISMEMBER', BUYERS, unpack(users))
+
+local reply = { ARGV[1], 'loaded', now, 0, s[9], s[10] }
+local won, winners, new_holds, marks, units = {}, {}, {}, {}, 0
+for n = 1, #users do
+  local user, id, qty = users[n], ARGV[3 * n], tonumber(ARGV[3 * n + 1])
+  local answer
+  local hold = won[user]
+  if hold then
+    answer = 'dup_unqueued|' .. hold
+  elseif holds_already[n] == 1 then
+    hold = redis.call('HGET', HOLDS, user)
+    if not hold then return { ARGV[1], 'not_loaded' } end -- a receipt without its hold: the gate lost something
+    if hold_id(hold) == id then answer = 'ok|' .. hold
+    elseif redis.call('ZSCORE', UNQUEUED, user) then answer = 'dup_unqueued|' .. hold
+    else answer = 'dup|' .. hold end
+  elseif shut then
+    answer = shut
+  elseif qty > max then
+    answer = 'qty_over_limit'
+  elseif qty > left then
+    answer = 'sold_out'
+  else
+    hold = id .. '|' .. int(qty) .. terms .. int(price * qty) .. '|' .. currency
+    won[user] = hold
+    left, units = left - qty, units + qty
+    winners[#winners + 1] = user
+    new_holds[#new_holds + 1] = user
+    new_holds[#new_holds + 1] = hold
+    marks[#marks + 1] = int(now)
+    marks[#marks + 1] = user
+    answer = 'ok|' .. hold
+  end
+  reply[6 + n] = answer
+end
+
+if units > 0 then
+  check_types()
+  redis.call('SADD', BUYERS, unpack(winners)) -- first: when memory is short this is the one refused, with nothing done
+  redis.call('HSET', HOLDS, unpack(new_holds))
+  redis.call('ZADD', UNQUEUED, unpack(marks))
+  redis.call('DECRBY', STOCK, int(units))
+  redis.call('HINCRBY', SALE, 'held', int(units))
+  reply[6] = redis.call('HINCRBY', SALE, 'version', 1)
+end
+reply[4] = left
+return reply
