@@ -1,0 +1,130 @@
+/**
+ * Settings: environment only, read once, checked here. A wrong value stops the process with the reason.
+ * `.env.example` lists all of them with units and defaults; a test holds the two equal.
+ */
+import { z } from 'zod';
+
+const ms = (fallback: number, max = 86_400_000) => z.coerce.number().int().min(1).max(max).default(fallback);
+const count = (fallback: number, max: number) => z.coerce.number().int().min(1).max(max).default(fallback);
+const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
+const words = z
+  .string()
+  .default('')
+  .transform((text) => text.split(/\s+/).filter((word) => word !== ''));
+
+const TokenList = words.refine((list) => list.every((token) => token.length >= 16), {
+  error: 'each token needs at least 16 characters (try: openssl rand -hex 24)',
+});
+const SecretList = words.refine((list) => list.every((secret) => /^whsec_[A-Za-z0-9+/]{32,}={0,2}$/.test(secret)), {
+  error: 'each secret is whsec_ and at least 24 bytes in base64 (try: echo whsec_$(openssl rand -base64 24))',
+});
+
+const Settings = z.object({
+  NODE_ENV: z.string().default('development'),
+  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+
+  HOST: z.string().default('127.0.0.1'),
+  PORT: port(3000),
+  AUTH_MODE: z.enum(['service', 'none']).default('service'),
+  SERVICE_TOKEN: TokenList,
+  ADMIN_TOKEN: TokenList,
+  WEBHOOK_SECRET: SecretList,
+  REQUEST_DEADLINE_MS: ms(2000),
+  KEEP_ALIVE_MS: ms(75_000),
+  BALANCER_IDLE_MS: ms(60_000),
+  SHUTDOWN_DELAY_MS: z.coerce.number().int().min(0).max(60_000).default(0),
+  SHUTDOWN_DEADLINE_MS: ms(15_000),
+  SALES_REFRESH_MS: ms(1000),
+
+  REDIS_URL: z.url({ protocol: /^rediss?$/ }),
+  GATE_TIMEOUT_MS: ms(500),
+  GATE_BATCH: count(256, 1024),
+  GATE_PENDING: count(20_000, 1_000_000),
+
+  SQS_QUEUE_URL: z.url({ protocol: /^https?$/ }),
+  SQS_ENDPOINT: z.url({ protocol: /^https?$/ }).optional(),
+  AWS_REGION: z.string().min(1).default('us-east-1'),
+  QUEUE_TIMEOUT_MS: ms(1000),
+  QUEUE_SENDS_IN_FLIGHT: count(8, 100),
+  QUEUE_PENDING: count(5000, 1_000_000),
+  QUEUE_WAIT_SECONDS: z.coerce.number().int().min(0).max(20).default(5),
+  QUEUE_VISIBILITY_SECONDS: count(30, 43_200),
+
+  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
+  DB_POOL: count(10, 1000),
+  DB_CONNECT_TIMEOUT_MS: ms(2000),
+  DB_LOCK_TIMEOUT_MS: ms(2000),
+  DB_STATEMENT_TIMEOUT_MS: ms(5000),
+  DB_IDLE_IN_TRANSACTION_TIMEOUT_MS: ms(5000),
+
+  WORKER_RECEIVERS: count(8, 100),
+  WORKER_BATCH: count(500, 10_000),
+
+  KEEPER_INTERVAL_MS: ms(1000),
+  KEEPER_BATCH: count(500, 2000),
+  UNQUEUED_GRACE_MS: ms(5000),
+  PARKED_GRACE_MS: ms(900_000, 30 * 86_400_000),
+  PAYMENT_PROVIDER_URL: z.url({ protocol: /^https?$/ }).optional(),
+  PAYMENT_PROVIDER_TOKEN: z.string().default(''),
+  PROVIDER_TIMEOUT_MS: ms(5000),
+  PROVIDER_KEY_LIFETIME_MS: ms(82_800_000),
+  PROVIDER_PORT: port(0),
+});
+export type Config = z.infer<typeof Settings>;
+
+/** The names of all settings, for `.env.example` and its test. */
+export const settingNames = Object.keys(Settings.shape);
+
+/** Relations between settings that no single value shows. */
+const relations: { holds: (c: Config) => boolean; reason: string }[] = [
+  {
+    holds: (c) => c.AUTH_MODE !== 'none' || c.NODE_ENV !== 'production',
+    reason: 'AUTH_MODE=none lets anybody reserve for anybody: it is refused when NODE_ENV=production',
+  },
+  {
+    holds: (c) => c.KEEP_ALIVE_MS > c.BALANCER_IDLE_MS,
+    reason:
+      'KEEP_ALIVE_MS must be longer than the balancer’s idle time (BALANCER_IDLE_MS), or the balancer sends requests into connections that are being closed',
+  },
+  {
+    holds: (c) => c.GATE_TIMEOUT_MS < c.REQUEST_DEADLINE_MS && c.QUEUE_TIMEOUT_MS < c.REQUEST_DEADLINE_MS,
+    reason: 'GATE_TIMEOUT_MS and QUEUE_TIMEOUT_MS must be shorter than REQUEST_DEADLINE_MS',
+  },
+  {
+    holds: (c) => c.UNQUEUED_GRACE_MS > c.REQUEST_DEADLINE_MS,
+    reason:
+      'UNQUEUED_GRACE_MS must be longer than REQUEST_DEADLINE_MS: until then the request itself may still send its hold',
+  },
+  {
+    holds: (c) => c.QUEUE_VISIBILITY_SECONDS * 1000 > c.DB_STATEMENT_TIMEOUT_MS + c.DB_LOCK_TIMEOUT_MS,
+    reason:
+      'QUEUE_VISIBILITY_SECONDS must be longer than DB_STATEMENT_TIMEOUT_MS and DB_LOCK_TIMEOUT_MS together, or a message comes again while it is still being recorded',
+  },
+  {
+    holds: (c) => c.SHUTDOWN_DEADLINE_MS > c.SHUTDOWN_DELAY_MS + c.REQUEST_DEADLINE_MS,
+    reason: 'SHUTDOWN_DEADLINE_MS must be longer than SHUTDOWN_DELAY_MS and REQUEST_DEADLINE_MS together',
+  },
+  {
+    holds: (c) => c.SHUTDOWN_DEADLINE_MS > c.QUEUE_WAIT_SECONDS * 1000,
+    reason: 'SHUTDOWN_DEADLINE_MS must be longer than QUEUE_WAIT_SECONDS: a pending receive is waited for',
+  },
+];
+
+/**
+ * Reads and checks the settings. An empty value counts as not set.
+ * @throws {Error} with one line per wrong setting
+ */
+export function readConfig(env: NodeJS.ProcessEnv): Config {
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
+  const parsed = Settings.safeParse(given);
+  if (!parsed.success) {
+    const lines = parsed.error.issues.map(({ path, message }) => {
+      const name = String(path[0]);
+      return `  ${name}: ${given[name] === undefined ? 'is not set' : message}`;
+    });
+    throw new Error(`Settings that cannot be used (.env.example explains each):\n${[...new Set(lines)].join('\n')}`);
+  }
+  const broken = relations.filter(({ holds }) => !holds(parsed.data)).map(({ reason }) => `  ${reason}`);
+  if (broken.length > 0) throw new Error(`Settings that do not fit together:\n${broken.join('\n')}`);
+  return parsed.data;
+}

@@ -1,0 +1,273 @@
+/**
+ * The gate: one typed wrapper per script, replies parsed into unions.
+ *
+ * Every call ends within its time limit, whatever Redis does; a call that did not end may still run later, which every
+ * script allows for (ids are minted by the caller, releases name the reservation). The client never resends by itself.
+ */
+import type { Redis } from 'ioredis';
+import { z } from 'zod';
+import { Batcher } from '../batcher.ts';
+import type { Absent, Outcome } from '../domain/outcomes.ts';
+import { formatHold, parseHold, type Hold } from '../domain/reservation.ts';
+import type { Sale } from '../domain/sale.ts';
+import { gateKeys } from './keys.ts';
+import { script } from './scripts.ts';
+
+/** Redis is away, slow, full, demoted or damaged: nothing is known of what was asked. */
+export class GateUnavailable extends Error {}
+
+export type Asking = { userId: string; reservationId: string; qty: number };
+export type Receipt = Pick<Hold, 'userId' | 'reservationId'>;
+
+/** What the gate has of a sale: units, and the pair (generation, version) that moves with every change of holders. */
+export type GateFigures = {
+  state: string;
+  stock: number;
+  held: number;
+  forfeited: number;
+  total: number;
+  settings: number;
+  generation: string;
+  version: number;
+  unqueued: number;
+  /** Redis' clock, epoch milliseconds. */
+  now: number;
+};
+
+export type GateOptions = { timeoutMs: number; batch: number; pending: number };
+
+const ReserveReply = z.tuple([z.string(), z.literal(['loaded', 'not_loaded', 'loading'])]).rest(z.unknown());
+const Presence = z.literal(['not_loaded', 'loading', 'stale']);
+const GaveBack = z.union([
+  z.tuple([Presence]),
+  z.tuple([z.literal('loaded')], z.literal(['released', 'forfeited', 'not_held'])),
+]);
+const Adopted = z.union([z.tuple([Presence]), z.tuple([z.literal('loaded')], z.literal(['adopted', 'held', 'other']))]);
+const Unqueued = z.union([z.tuple([Presence]), z.tuple([z.literal('loaded')], z.string())]);
+const Configured = z.union([
+  z.tuple([z.enum(['not_loaded', 'loading', 'stale', 'applied', 'currency_fixed'])]),
+  z.tuple([z.enum(['older', 'total_too_low']), z.number()]),
+]);
+const Settled = z.union([z.tuple([z.enum([...Presence.values, 'changed'])]), z.tuple([z.literal('settled'), z.number()])]);
+
+export class Gate {
+  #redis: Redis;
+  #options: GateOptions;
+  #reserving = new Map<string, Batcher<Asking, Outcome>>();
+  #unmarking = new Map<string, Batcher<Receipt, void>>();
+
+  constructor(redis: Redis, options: GateOptions) {
+    this.#redis = redis;
+    this.#options = options;
+  }
+
+  /**
+   * Asks for a hold. Requests of one sale that arrive together go in one script call, in arrival order.
+   * @param deadline by `performance.now()`
+   * @throws {GateUnavailable | Overloaded | TooLate}
+   */
+  reserve(saleId: string, asking: Asking, deadline: number): Promise<Outcome> {
+    let batcher = this.#reserving.get(saleId);
+    if (!batcher) {
+      batcher = new Batcher({
+        call: (batch, timeoutMs) => this.#reserveBatch(saleId, batch, timeoutMs),
+        size: this.#options.batch,
+        inFlight: 1,
+        pending: this.#options.pending,
+        timeoutMs: this.#options.timeoutMs,
+      });
+      this.#reserving.set(saleId, batcher);
+    }
+    return batcher.add(asking, deadline);
+  }
+
+  async #reserveBatch(saleId: string, batch: Asking[], timeoutMs: number): Promise<Outcome[]> {
+    const batchId = batch[0]?.reservationId ?? '';
+    const args = batch.flatMap(({ userId, reservationId, qty }) => [userId, reservationId, qty]);
+    const reply = ReserveReply.parse(await this.#run('reserve', saleId, [batchId, ...args], timeoutMs));
+    const [echo, presence, , , , , ...answers] = reply;
+    // A client that mixed up replies after a reconnect would hand one buyer's yes to another.
+    if (echo !== batchId) throw new GateUnavailable(`asked with batch ${batchId}, got the reply to ${echo}`);
+    if (presence !== 'loaded') return batch.map(() => ({ outcome: presence }));
+    if (answers.length !== batch.length) {
+      throw new GateUnavailable(`asked for ${batch.length} buyers, got ${answers.length} answers`);
+    }
+    return batch.map(({ userId }, n) => parseAnswer(saleId, userId, String(answers[n])));
+  }
+
+  /**
+   * Takes the unqueued mark off holds that the queue has. Not waited for by any buyer: a mark that stays is a message
+   * sent twice, which is one order.
+   * @throws {GateUnavailable | Overloaded | TooLate}
+   */
+  queued(saleId: string, receipt: Receipt): Promise<void> {
+    let batcher = this.#unmarking.get(saleId);
+    if (!batcher) {
+      batcher = new Batcher({
+        call: async (batch, timeoutMs) => {
+          await this.#run('queued', saleId, pairs(batch), timeoutMs);
+          return batch.map(() => undefined);
+        },
+        size: this.#options.batch,
+        inFlight: 1,
+        pending: this.#options.pending,
+        timeoutMs: this.#options.timeoutMs,
+      });
+      this.#unmarking.set(saleId, batcher);
+    }
+    return batcher.add(receipt, performance.now() + 4 * this.#options.timeoutMs);
+  }
+
+  /** Resolves when no batch waits or is under way. */
+  async drained(): Promise<void> {
+    for (const batcher of [...this.#reserving.values(), ...this.#unmarking.values()]) await batcher.drained();
+  }
+
+  /** @returns per receipt whether its units were given back to the stock; or why the gate did nothing */
+  async release(saleId: string, receipts: Receipt[], token = ''): Promise<Absent | ('released' | 'not_held')[]> {
+    return this.#giveBack('release', saleId, receipts, token) as Promise<Absent | ('released' | 'not_held')[]>;
+  }
+
+  /** @returns per receipt whether its hold was taken away without giving units to the stock; or why the gate did nothing */
+  async forfeit(saleId: string, receipts: Receipt[], token = ''): Promise<Absent | ('forfeited' | 'not_held')[]> {
+    return this.#giveBack('forfeit', saleId, receipts, token) as Promise<Absent | ('forfeited' | 'not_held')[]>;
+  }
+
+  async #giveBack(name: 'release' | 'forfeit', saleId: string, receipts: Receipt[], token: string) {
+    const reply = GaveBack.parse(await this.#run(name, saleId, [token, ...pairs(receipts)]));
+    if (reply[0] !== 'loaded') return reply[0];
+    return reply.slice(1);
+  }
+
+  /** Writes the holds of live orders that the gate forgot. */
+  async adopt(saleId: string, holds: Hold[], token = ''): Promise<Absent | ('adopted' | 'held' | 'other')[]> {
+    const args = holds.flatMap((hold) => [hold.userId, formatHold(hold)]);
+    const reply = Adopted.parse(await this.#run('adopt', saleId, [token, ...args]));
+    if (reply[0] !== 'loaded') return reply[0];
+    return reply.slice(1) as ('adopted' | 'held' | 'other')[];
+  }
+
+  /** Gives to the stock what was forfeited when a full pass began that found nothing missing. */
+  async settle(saleId: string, seen: Pick<GateFigures, 'generation' | 'forfeited'>, token = '') {
+    const reply = Settled.parse(await this.#run('settle', saleId, [token, seen.generation, seen.forfeited]));
+    return reply[0] === 'settled' ? { settled: reply[1] } : reply[0];
+  }
+
+  /** Holds marked for longer than the grace, marked anew from now: to be sent to the queue again. */
+  async unqueued(saleId: string, graceMs: number, limit: number, token = ''): Promise<Absent | Hold[]> {
+    const reply = Unqueued.parse(await this.#run('unqueued', saleId, [token, graceMs, limit]));
+    if (reply[0] !== 'loaded') return reply[0];
+    const holds: Hold[] = [];
+    for (let n = 1; n < reply.length; n += 2) holds.push(parseHold(saleId, String(reply[n]), String(reply[n + 1])));
+    return holds;
+  }
+
+  /** Applies settings to new holds; the gate refuses older ones than it has. */
+  async configure(sale: Sale, token = '') {
+    const reply = Configured.parse(await this.#run('configure', sale.saleId, [token, ...settingsArgs(sale, sale.state)]));
+    const [answer, figure] = reply;
+    return { answer, figure };
+  }
+
+  /** First step of opening: 'live' when there is a gate already, 'stale' when a newer token is at work. */
+  async begin(sale: Sale, token: number): Promise<'begun' | 'live' | 'stale'> {
+    const [settings, , ...rest] = settingsArgs(sale, sale.state);
+    const reply = await this.#run('open', sale.saleId, ['begin', token, settings ?? '', ...rest]);
+    return z.enum(['begun', 'live', 'stale']).parse(reply);
+  }
+
+  /** Second step, repeated: the holds of live orders. */
+  async chunk(saleId: string, holds: Hold[], token: number): Promise<'added' | 'stale'> {
+    const args = holds.flatMap((hold) => [hold.userId, formatHold(hold)]);
+    return z.enum(['added', 'stale']).parse(await this.#run('open', saleId, ['chunk', token, ...args]));
+  }
+
+  /** Last step: from here on buyers are served. */
+  async open(sale: Pick<Sale, 'saleId' | 'state'>, token: number): Promise<'opened' | 'stale'> {
+    return z.enum(['opened', 'stale']).parse(await this.#run('open', sale.saleId, ['open', token, sale.state]));
+  }
+
+  /** @returns the buyer's hold, or undefined; also of a gate that is not loaded */
+  async hold(saleId: string, userId: string): Promise<Hold | undefined> {
+    const [, , holds] = gateKeys(saleId);
+    const text = await this.#within(this.#redis.hget(holds, userId), 'hget');
+    return text === null ? undefined : parseHold(saleId, userId, text);
+  }
+
+  /** @returns what the gate has of the sale; undefined when it is not loaded or loading */
+  async figures(saleId: string): Promise<GateFigures | undefined> {
+    const [stock, , , unqueued, sale] = gateKeys(saleId);
+    const replies = await this.#within(
+      this.#redis.multi().get(stock).hgetall(sale).zcard(unqueued).time().exec(),
+      'figures',
+    );
+    const [left, fields, marked, time] = (replies ?? []).map(([error, reply]) => {
+      if (error) throw new GateUnavailable(error.message, { cause: error });
+      return reply;
+    }) as [string | null, Record<string, string>, number, [string | number, string | number]];
+    if (left === null || fields.state === undefined || fields.state === 'loading') return undefined;
+    return {
+      state: fields.state,
+      stock: Number(left),
+      held: Number(fields.held),
+      forfeited: Number(fields.forfeited),
+      total: Number(fields.total),
+      settings: Number(fields.settings),
+      generation: fields.generation ?? '',
+      version: Number(fields.version),
+      unqueued: marked,
+      now: Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000),
+    };
+  }
+
+  async #run(name: string, saleId: string, args: (string | number)[], timeoutMs?: number): Promise<unknown> {
+    return this.#within(script(name).run(this.#redis, gateKeys(saleId), args), name, timeoutMs);
+  }
+
+  /** Waits for Redis, but not longer than the time limit. */
+  async #within<T>(reply: Promise<T>, what: string, timeoutMs = this.#options.timeoutMs): Promise<T> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        reject(new GateUnavailable(`${what}: no answer from Redis within ${Math.round(timeoutMs)} ms`));
+      }, timeoutMs);
+    });
+    try {
+      return await Promise.race([reply, late]);
+    } catch (error) {
+      if (error instanceof GateUnavailable) throw error;
+      throw new GateUnavailable(`${what}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+const pairs = (receipts: Receipt[]) => receipts.flatMap(({ userId, reservationId }) => [userId, reservationId]);
+
+function settingsArgs(sale: Sale, state: string): (string | number)[] {
+  const { settings, startsAt, endsAt, total, maxPerReservation, holdSeconds, amount, currency } = sale;
+  return [settings, state, startsAt, endsAt, total, maxPerReservation, holdSeconds, amount, currency];
+}
+
+function parseAnswer(saleId: string, userId: string, answer: string): Outcome {
+  const bar = answer.indexOf('|');
+  const word = bar < 0 ? answer : answer.slice(0, bar);
+  const hold = () => parseHold(saleId, userId, answer.slice(bar + 1));
+  switch (word) {
+    case 'ok':
+      return { outcome: 'ok', hold: hold() };
+    case 'dup':
+      return { outcome: 'dup', hold: hold(), queued: true };
+    case 'dup_unqueued':
+      return { outcome: 'dup', hold: hold(), queued: false };
+    case 'paused':
+    case 'not_started':
+    case 'ended':
+    case 'qty_over_limit':
+    case 'sold_out':
+      return { outcome: word };
+    default:
+      throw new GateUnavailable(`the gate of sale ${saleId} answered ${answer}`);
+  }
+}

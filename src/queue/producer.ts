@@ -1,0 +1,56 @@
+/** Sends holds to the queue, ten to a call, each entry judged by its own result. */
+import { SendMessageBatchCommand, type SQSClient } from '@aws-sdk/client-sqs';
+import { Batcher } from '../batcher.ts';
+import type { Hold } from '../domain/reservation.ts';
+import { formatMessage } from './message.ts';
+
+/** The queue did not say that it has the message. It may have it all the same. */
+export class QueueUnavailable extends Error {}
+
+/** What SQS takes in one call. */
+const ENTRIES = 10;
+
+export type ProducerOptions = { queueUrl: string; timeoutMs: number; inFlight: number; pending: number };
+
+export class Producer {
+  #batcher: Batcher<Hold, undefined>;
+
+  constructor(sqs: SQSClient, options: ProducerOptions) {
+    this.#batcher = new Batcher({
+      call: (holds, timeoutMs) => send(sqs, options.queueUrl, holds, timeoutMs),
+      size: ENTRIES,
+      inFlight: options.inFlight,
+      pending: options.pending,
+      timeoutMs: options.timeoutMs,
+    });
+  }
+
+  /**
+   * Resolves once the queue has the hold.
+   * @param deadline by `performance.now()`
+   * @throws {QueueUnavailable | Overloaded | TooLate}
+   */
+  async send(hold: Hold, deadline: number): Promise<void> {
+    await this.#batcher.add(hold, deadline);
+  }
+
+  drained(): Promise<void> {
+    return this.#batcher.drained();
+  }
+}
+
+async function send(sqs: SQSClient, queueUrl: string, holds: Hold[], timeoutMs: number) {
+  const command = new SendMessageBatchCommand({
+    QueueUrl: queueUrl,
+    Entries: holds.map((hold, n) => ({ Id: String(n), MessageBody: formatMessage(hold) })),
+  });
+  const reply = await sqs.send(command, { abortSignal: AbortSignal.timeout(timeoutMs) }).catch((error: unknown) => {
+    throw new QueueUnavailable(error instanceof Error ? error.message : String(error), { cause: error });
+  });
+  const sent = new Set(reply.Successful?.map(({ Id }) => Id));
+  const failed = new Map(reply.Failed?.map(({ Id, Code, Message }) => [Id, `${Code ?? ''} ${Message ?? ''}`]));
+  return holds.map((_, n) => {
+    if (sent.has(String(n))) return undefined;
+    return new QueueUnavailable(failed.get(String(n)) ?? 'the queue said nothing of this entry');
+  });
+}
