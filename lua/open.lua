@@ -2,17 +2,17 @@
 -- A live gate is never overwritten, and an older token never undoes a newer one's work.
 --
 -- KEYS  1 stock, 2 buyers, 3 holds, 4 unqueued, 5 sale
--- ARGV  1 'begin', 2 token, 3 settings (their version), 4 startsAt (ms), 5 endsAt (ms), 6 total,
---         7 maxPerReservation, 8 holdSeconds, 9 amount (price of one), 10 currency
+-- ARGV  1 'begin', 2 token
 --       1 'chunk', 2 token, then per live order: buyer, hold
---       1 'open', 2 token, 3 state
+--       1 'open', 2 token, 3 settings (their version), 4 state, 5 startsAt (ms), 6 endsAt (ms), 7 total,
+--         8 maxPerReservation, 9 holdSeconds, 10 amount (price of one), 11 currency
 -- Reply begin: 'begun' (what was half-loaded before is gone), 'live' (there is a gate, nothing was done), 'stale'
 --       chunk: 'added' (a buyer who was in an earlier chunk gets this hold instead), 'stale'
 --       open:  'opened' (also when this token opened it before), 'stale'
 
 check_types()
 local step, token = ARGV[1], tonumber(ARGV[2])
-local s = redis.call('HMGET', SALE, 'state', 'held', 'token', 'total')
+local s = redis.call('HMGET', SALE, 'state', 'held', 'token')
 local known = tonumber(s[3] or '0')
 local here = presence(s[1], s[2], redis.call('GET', STOCK))
 
@@ -21,8 +21,7 @@ if step == 'begin' then
   if token < known then return 'stale' end
   redis.call('UNLINK', STOCK, BUYERS, HOLDS, UNQUEUED, SALE)
   redis.call('HSET', SALE, 'state', 'loading', 'token', ARGV[2], 'generation', ARGV[2], 'version', 0,
-    'held', 0, 'forfeited', 0, 'settings', ARGV[3], 'startsAt', ARGV[4], 'endsAt', ARGV[5], 'total', ARGV[6],
-    'maxPerReservation', ARGV[7], 'holdSeconds', ARGV[8], 'amount', ARGV[9], 'currency', ARGV[10])
+    'held', 0, 'forfeited', 0)
   return 'begun'
 end
 
@@ -46,6 +45,7 @@ if step == 'chunk' then
   return 'added'
 end
 
-redis.call('SET', STOCK, int(tonumber(s[4]) - tonumber(s[2])))
-redis.call('HSET', SALE, 'state', ARGV[3])
+redis.call('SET', STOCK, int(tonumber(ARGV[7]) - tonumber(s[2])))
+redis.call('HSET', SALE, 'settings', ARGV[3], 'state', ARGV[4], 'startsAt', ARGV[5], 'endsAt', ARGV[6],
+  'total', ARGV[7], 'maxPerReservation', ARGV[8], 'holdSeconds', ARGV[9], 'amount', ARGV[10], 'currency', ARGV[11])
 return 'opened'

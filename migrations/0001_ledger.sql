@@ -127,8 +127,10 @@ create table payment_events (
   currency       text not null,
   state          text not null check (state in ('applied', 'parked', 'ignored')),
   outcome        text not null,
-  received_at    timestamptz not null default now()
+  received_at    timestamptz not null default now(),
+  check (state <> 'parked' or type = 'payment.canceled')
 );
+comment on column payment_events.state is 'parked: a cancellation that waits for its order; a capture waits in payments';
 create index events_parked on payment_events (reservation_id) where state = 'parked';
 
 -- The outbox of refunds: one per payment, of exactly what was captured (the foreign key says so).

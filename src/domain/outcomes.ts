@@ -6,9 +6,7 @@ export type Refusal = 'not_loaded' | 'loading' | 'paused' | 'not_started' | 'end
 
 /** `queued` tells whether the queue has the hold for sure; if not, it is to be sent before the buyer is told anything. */
 export type Outcome =
-  | { outcome: 'ok'; hold: Hold }
-  | { outcome: 'dup'; hold: Hold; queued: boolean }
-  | { outcome: Refusal };
+  { outcome: 'ok'; hold: Hold } | { outcome: 'dup'; hold: Hold; queued: boolean } | { outcome: Refusal };
 
 /** Why a gate script did nothing at all. */
 export type Absent = 'not_loaded' | 'loading' | 'stale';

@@ -48,13 +48,16 @@ const Configured = z.union([
   z.tuple([z.enum(['not_loaded', 'loading', 'stale', 'applied', 'currency_fixed'])]),
   z.tuple([z.enum(['older', 'total_too_low']), z.number()]),
 ]);
-const Settled = z.union([z.tuple([z.enum([...Presence.values, 'changed'])]), z.tuple([z.literal('settled'), z.number()])]);
+const Settled = z.union([
+  z.tuple([z.enum([...Presence.values, 'changed'])]),
+  z.tuple([z.literal('settled'), z.number()]),
+]);
 
 export class Gate {
   #redis: Redis;
   #options: GateOptions;
   #reserving = new Map<string, Batcher<Asking, Outcome>>();
-  #unmarking = new Map<string, Batcher<Receipt, void>>();
+  #unmarking = new Map<string, Batcher<Receipt, undefined>>();
 
   constructor(redis: Redis, options: GateOptions) {
     this.#redis = redis;
@@ -164,16 +167,14 @@ export class Gate {
 
   /** Applies settings to new holds; the gate refuses older ones than it has. */
   async configure(sale: Sale, token = '') {
-    const reply = Configured.parse(await this.#run('configure', sale.saleId, [token, ...settingsArgs(sale, sale.state)]));
+    const reply = Configured.parse(await this.#run('configure', sale.saleId, [token, ...settingsArgs(sale)]));
     const [answer, figure] = reply;
     return { answer, figure };
   }
 
   /** First step of opening: 'live' when there is a gate already, 'stale' when a newer token is at work. */
-  async begin(sale: Sale, token: number): Promise<'begun' | 'live' | 'stale'> {
-    const [settings, , ...rest] = settingsArgs(sale, sale.state);
-    const reply = await this.#run('open', sale.saleId, ['begin', token, settings ?? '', ...rest]);
-    return z.enum(['begun', 'live', 'stale']).parse(reply);
+  async begin(saleId: string, token: number): Promise<'begun' | 'live' | 'stale'> {
+    return z.enum(['begun', 'live', 'stale']).parse(await this.#run('open', saleId, ['begin', token]));
   }
 
   /** Second step, repeated: the holds of live orders. */
@@ -183,8 +184,14 @@ export class Gate {
   }
 
   /** Last step: from here on buyers are served. */
-  async open(sale: Pick<Sale, 'saleId' | 'state'>, token: number): Promise<'opened' | 'stale'> {
-    return z.enum(['opened', 'stale']).parse(await this.#run('open', sale.saleId, ['open', token, sale.state]));
+  async open(sale: Sale, token: number): Promise<'opened' | 'stale'> {
+    const reply = await this.#run('open', sale.saleId, ['open', token, ...settingsArgs(sale)]);
+    return z.enum(['opened', 'stale']).parse(reply);
+  }
+
+  /** Removes a closed sale's gate. */
+  async remove(saleId: string): Promise<void> {
+    await this.#within(this.#redis.unlink(...gateKeys(saleId)), 'unlink');
   }
 
   /** @returns the buyer's hold, or undefined; also of a gate that is not loaded */
@@ -245,8 +252,8 @@ export class Gate {
 
 const pairs = (receipts: Receipt[]) => receipts.flatMap(({ userId, reservationId }) => [userId, reservationId]);
 
-function settingsArgs(sale: Sale, state: string): (string | number)[] {
-  const { settings, startsAt, endsAt, total, maxPerReservation, holdSeconds, amount, currency } = sale;
+function settingsArgs(sale: Sale): (string | number)[] {
+  const { settings, state, startsAt, endsAt, total, maxPerReservation, holdSeconds, amount, currency } = sale;
   return [settings, state, startsAt, endsAt, total, maxPerReservation, holdSeconds, amount, currency];
 }
 

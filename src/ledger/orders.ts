@@ -1,0 +1,262 @@
+/**
+ * Orders: recording holds, ending orders, reading them. Whoever changes what is sold locks the sale's stock row first,
+ * then orders: one fixed order of locks, so no deadlock, and decisions that stay true until they are written.
+ */
+import type { Hold, OrderReason, OrderStatus } from '../domain/reservation.ts';
+import { buyerKey, decide, type Ledger, type NewOrder } from '../domain/recording.ts';
+import { query, transaction, type Pool, type Queryable } from './db.ts';
+
+/** An order as the rest of the program sees it. Times in epoch milliseconds. */
+export type Order = Hold & {
+  status: OrderStatus;
+  reason: OrderReason | null;
+  refund: string | null;
+};
+
+/** Which reservation, of whom. */
+export type Wanted = Pick<Hold, 'reservationId' | 'saleId' | 'userId'>;
+
+type OrderRow = {
+  reservation_id: string;
+  sale_id: string;
+  user_id: string;
+  qty: number;
+  amount: number;
+  currency: string;
+  status: OrderStatus;
+  reason: OrderReason | null;
+  reserved_at: Date;
+  expires_at: Date;
+  refund?: string | null;
+};
+
+const toOrder = (row: OrderRow): Order => ({
+  reservationId: row.reservation_id,
+  saleId: row.sale_id,
+  userId: row.user_id,
+  qty: row.qty,
+  amount: row.amount,
+  currency: row.currency,
+  status: row.status,
+  reason: row.reason,
+  reservedAt: row.reserved_at.getTime(),
+  expiresAt: row.expires_at.getTime(),
+  refund: row.refund ?? null,
+});
+
+const LOCK_SALES = {
+  name: 'lock-sales',
+  text: `select sale_id, total, sold from sale_stock where sale_id = any($1::text[]) order by sale_id for no key update`,
+};
+
+/** Locks the stock rows of sales, in the order of their ids, until the transaction ends. */
+export async function lockSales(client: Queryable, saleIds: string[]) {
+  return query<{ sale_id: string; total: number; sold: number }>(client, LOCK_SALES, [[...new Set(saleIds)]]);
+}
+
+const KNOWN = {
+  name: 'known-orders',
+  text: `
+    select reservation_id, sale_id, user_id, status, true as same_id from sale_orders where reservation_id = any($1::uuid[])
+    union all
+    select o.reservation_id, o.sale_id, o.user_id, o.status, false
+    from unnest($2::text[], $3::text[]) as buyer (sale_id, user_id)
+    join sale_orders o using (sale_id, user_id)
+    where o.status in ('PENDING_PAYMENT', 'PAID')`,
+};
+
+async function look(client: Queryable, holds: Hold[]): Promise<Ledger> {
+  const stock = await lockSales(
+    client,
+    holds.map(({ saleId }) => saleId),
+  );
+  const rows = await query<OrderRow & { same_id: boolean }>(client, KNOWN, [
+    holds.map(({ reservationId }) => reservationId),
+    holds.map(({ saleId }) => saleId),
+    holds.map(({ userId }) => userId),
+  ]);
+  return {
+    stock: new Map(stock.map(({ sale_id, total, sold }) => [sale_id, { total, sold }])),
+    known: new Map(rows.filter((row) => row.same_id).map((row) => [row.reservation_id, row.status])),
+    live: new Map(
+      rows
+        .filter((row) => !row.same_id)
+        .map((row) => [buyerKey({ saleId: row.sale_id, userId: row.user_id }), row.reservation_id]),
+    ),
+  };
+}
+
+const INSERT = {
+  name: 'insert-orders',
+  text: `
+    with added as (
+      insert into sale_orders (reservation_id, sale_id, user_id, qty, amount, currency, status, reason,
+                               live_reservation_id, reserved_at, expires_at)
+      select reservation_id, sale_id, user_id, qty, amount, currency, status, reason, live_reservation_id,
+             to_timestamp(reserved_at / 1000.0), to_timestamp(expires_at / 1000.0)
+      from unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::text[], $7::text[], $8::text[],
+                  $9::uuid[], $10::bigint[], $11::bigint[])
+        as hold (reservation_id, sale_id, user_id, qty, amount, currency, status, reason, live_reservation_id,
+                 reserved_at, expires_at)
+      returning reservation_id, sale_id, qty, status
+    ), sold as (
+      select * from added where status = 'PENDING_PAYMENT'
+    ), journal as (
+      insert into ledger_entries (sale_id, reservation_id, kind, delta)
+      select sale_id, reservation_id, 'order', qty from sold
+    )
+    update sale_stock set sold = sale_stock.sold + units
+    from (select sale_id, sum(qty) as units from sold group by sale_id) as taken
+    where sale_stock.sale_id = taken.sale_id`,
+};
+
+async function insert(client: Queryable, orders: NewOrder[]): Promise<void> {
+  if (orders.length === 0) return;
+  const column = <K extends keyof NewOrder>(name: K) => orders.map((order) => order[name]);
+  await query(client, INSERT, [
+    column('reservationId'),
+    column('saleId'),
+    column('userId'),
+    column('qty'),
+    column('amount'),
+    column('currency'),
+    column('status'),
+    column('reason'),
+    column('liveReservationId'),
+    column('reservedAt'),
+    column('expiresAt'),
+  ]);
+}
+
+/**
+ * Records holds as orders in one transaction: new ones as PENDING_PAYMENT, or REJECTED when there is no room or the
+ * buyer has another live order; known ones are left as they are.
+ * @returns the status of each hold's order by reservation id; a hold of a sale that does not exist is missing in it
+ */
+export function record(pool: Pool, holds: Hold[]): Promise<Map<string, OrderStatus>> {
+  return transaction(pool, async (client) => {
+    const { orders, status } = decide(holds, await look(client, holds));
+    await insert(client, orders);
+    return status;
+  });
+}
+
+const END = {
+  name: 'end-orders',
+  text: `
+    with ended as (
+      update sale_orders set status = $2::text, reason = $3::text
+      where reservation_id = any($1::uuid[]) and status = 'PENDING_PAYMENT'
+        and ($2::text <> 'EXPIRED' or expires_at <= clock_timestamp())
+      returning *
+    ), journal as (
+      insert into ledger_entries (sale_id, reservation_id, kind, delta)
+      select sale_id, reservation_id, case $2::text when 'EXPIRED' then 'expiry' else 'cancel' end, -qty from ended
+    ), stock as (
+      update sale_stock set sold = sale_stock.sold - units
+      from (select sale_id, sum(qty) as units from ended group by sale_id) as given
+      where sale_stock.sale_id = given.sale_id
+    )
+    select * from ended`,
+};
+
+/**
+ * Ends those of the orders that are still unpaid: status, stock and journal in one statement. The caller has locked
+ * the orders' sales. EXPIRED is only for those whose time is over by the database's clock.
+ * @returns the orders that it ended
+ */
+export async function end(
+  client: Queryable,
+  reservationIds: string[],
+  as: { status: 'EXPIRED'; reason: null } | { status: 'CANCELLED'; reason: 'by_buyer' | 'payment_canceled' },
+): Promise<Order[]> {
+  return (await query<OrderRow>(client, END, [reservationIds, as.status, as.reason])).map(toOrder);
+}
+
+const STATUS = { name: 'order-status', text: `select * from sale_orders where reservation_id = $1` };
+
+/**
+ * The buyer gives up an unpaid reservation. Without an order yet, a CANCELLED one is written from the hold, so that
+ * the message that is still in the queue finds its id known.
+ * @param hold what the gate has of it, if anything
+ * @returns the order as it is now; undefined when there is neither an order nor a hold of this buyer
+ */
+export function cancel(pool: Pool, wanted: Wanted, hold?: Hold) {
+  return transaction(pool, async (client): Promise<Order | undefined> => {
+    await lockSales(client, [wanted.saleId]);
+    const [row] = await query<OrderRow>(client, STATUS, [wanted.reservationId]);
+    if (!row) {
+      if (!hold) return undefined;
+      await insert(client, [{ ...hold, status: 'CANCELLED', reason: 'by_buyer', liveReservationId: null }]);
+      return { ...hold, status: 'CANCELLED', reason: 'by_buyer', refund: null };
+    }
+    if (row.sale_id !== wanted.saleId || row.user_id !== wanted.userId) return undefined;
+    const [ended] = await end(client, [wanted.reservationId], { status: 'CANCELLED', reason: 'by_buyer' });
+    if (ended) return ended;
+    // Not pending when it was locked, or paid in this very moment: read what it has become.
+    const [now] = await query<OrderRow>(client, STATUS, [wanted.reservationId]);
+    return now && toOrder(now);
+  });
+}
+
+const GET = {
+  name: 'get-order',
+  text: `
+    select o.*, (select r.status from payments p join refunds r using (payment_id)
+                 where p.reservation_id = o.reservation_id::text order by r.created_at limit 1) as refund
+    from sale_orders o where reservation_id = $1 and sale_id = $2 and user_id = $3`,
+};
+
+/** @returns the buyer's order, or undefined; another buyer's is none of theirs */
+export async function getOrder(db: Queryable, { reservationId, saleId, userId }: Wanted): Promise<Order | undefined> {
+  const [row] = await query<OrderRow>(db, GET, [reservationId, saleId, userId]);
+  return row && toOrder(row);
+}
+
+const DUE = {
+  name: 'due-orders',
+  text: `select reservation_id, sale_id from sale_orders
+         where status = 'PENDING_PAYMENT' and expires_at <= clock_timestamp() order by expires_at limit $1`,
+};
+
+/**
+ * Expires unpaid orders whose time is over, by the database's clock: one transaction per sale.
+ * @returns the orders that this call expired, at most `limit`; several callers at once share them
+ */
+export async function expireDue(pool: Pool, limit: number): Promise<Order[]> {
+  const due = await query<{ reservation_id: string; sale_id: string }>(pool, DUE, [limit]);
+  const expired: Order[] = [];
+  for (const [saleId, rows] of Map.groupBy(due, ({ sale_id }) => sale_id)) {
+    const ids = rows.map(({ reservation_id }) => reservation_id);
+    const ended = await transaction(pool, async (client) => {
+      await lockSales(client, [saleId]);
+      return end(client, ids, { status: 'EXPIRED', reason: null });
+    });
+    expired.push(...ended);
+  }
+  return expired;
+}
+
+const UNRELEASED = {
+  name: 'unreleased-orders',
+  text: `select o.* from sale_orders o join sales s using (sale_id)
+         where o.status in ('EXPIRED', 'CANCELLED', 'REJECTED') and o.gate_released_at is null
+           and s.state <> 'closed' and (o.sale_id, o.reservation_id) > ($1, $2::uuid)
+         order by o.sale_id, o.reservation_id limit $3`,
+};
+
+/** Ended orders of which the gate was not yet seen to hold nothing, a page after the given one. */
+export async function unreleased(db: Queryable, after: { saleId: string; reservationId: string }, limit: number) {
+  return (await query<OrderRow>(db, UNRELEASED, [after.saleId, after.reservationId, limit])).map(toOrder);
+}
+
+const MARK_RELEASED = {
+  name: 'mark-released',
+  text: `update sale_orders set gate_released_at = now()
+         where reservation_id = any($1::uuid[]) and gate_released_at is null
+           and status in ('EXPIRED', 'CANCELLED', 'REJECTED')`,
+};
+
+export async function markReleased(db: Queryable, reservationIds: string[]): Promise<void> {
+  await query(db, MARK_RELEASED, [reservationIds]);
+}

@@ -1,0 +1,23 @@
+/** Brings a hold into the queue, and only then takes its mark off. */
+import type { Hold } from '../domain/reservation.ts';
+import type { Stores } from './stores.ts';
+
+/**
+ * Resolves once the queue has the hold. The mark is taken off afterwards without waiting: one that stays because the
+ * gate is away only means that the keeper sends the same message again, which is one order.
+ * @param deadline by `performance.now()`
+ * @throws {QueueUnavailable | Overloaded | TooLate}
+ */
+export async function enqueue(
+  { gate, producer, log }: Pick<Stores, 'gate' | 'producer' | 'log'>,
+  hold: Hold,
+  deadline: number,
+) {
+  await producer.send(hold, deadline);
+  gate.queued(hold.saleId, hold).catch((error: unknown) => {
+    log.warn(
+      { err: error, reservationId: hold.reservationId },
+      'the hold is in the queue but its mark stays: the keeper will send it again',
+    );
+  });
+}

@@ -1,0 +1,54 @@
+/** Opens a sale's gate from the ledger: when the sale is new, and when the gate was lost. */
+import type { Hold } from '../domain/reservation.ts';
+import { shardOf } from '../domain/shard.ts';
+import { transaction } from '../ledger/db.ts';
+import { drawToken, getSaleLocked, horizonNow, liveHolds, liveHoldsSince, markOpened } from '../ledger/sales.ts';
+import type { Stores } from './stores.ts';
+
+/** Orders per script call: a call of this size keeps buyers of other sales waiting for about a millisecond. */
+const CHUNK = 500;
+
+/** Somebody with a newer token is at work on this sale. */
+export class StaleToken extends Error {}
+
+/** Draws a token for work on this sale: whoever still works with an older one is refused from then on. */
+export function tokenFor(pool: Stores['pool'], saleId: string): Promise<number> {
+  return drawToken(pool, shardOf(saleId));
+}
+
+/**
+ * Loads the gate in three steps: begin, chunks of live orders, open. Most are read without a lock; those that changed
+ * meanwhile are read again while the sale is locked, so that the gate opens with exactly what the ledger has.
+ * Restartable: whoever comes after a loader that died begins anew.
+ * @returns 'live' when there is a gate already: nothing was done
+ * @throws {StaleToken} when a newer token has taken over
+ */
+export async function openGate(
+  { pool, gate }: Pick<Stores, 'pool' | 'gate'>,
+  saleId: string,
+  token: number,
+): Promise<'opened' | 'live'> {
+  const horizon = await horizonNow(pool);
+  const begun = await gate.begin(saleId, token);
+  if (begun === 'live') return 'live';
+  const load = async (holds: Hold[]) => {
+    if ((await gate.chunk(saleId, holds, token)) === 'stale')
+      throw new StaleToken(`sale ${saleId}: a newer token loads it`);
+  };
+  if (begun === 'stale') throw new StaleToken(`sale ${saleId}: a newer token loads it`);
+  for (let after = ''; ;) {
+    const holds = await liveHolds(pool, saleId, after, CHUNK);
+    if (holds.length === 0) break;
+    await load(holds);
+    after = holds.at(-1)?.userId ?? '';
+  }
+  return transaction(pool, async (client): Promise<'opened'> => {
+    const sale = await getSaleLocked(client, saleId);
+    if (!sale) throw new Error(`there is no sale ${saleId}`);
+    const changed = await liveHoldsSince(client, saleId, horizon);
+    for (let n = 0; n < changed.length; n += CHUNK) await load(changed.slice(n, n + CHUNK));
+    if ((await gate.open(sale, token)) === 'stale') throw new StaleToken(`sale ${saleId}: a newer token loads it`);
+    await markOpened(client, saleId);
+    return 'opened';
+  });
+}

@@ -1,0 +1,132 @@
+/**
+ * The life of a sale: created, changed, paused, resumed, ended, closed. The ledger has the settings, the gate applies
+ * them to new holds. Grow: ledger first, then gate. Shrink: gate first, so that nobody wins what is being taken away.
+ */
+import type { Sale, SaleSettings, SaleState } from '../domain/sale.ts';
+import { GateUnavailable } from '../gate/gate.ts';
+import { transaction } from '../ledger/db.ts';
+import { changeSale, createSale, getSale, getSaleLocked, ledgerFigures } from '../ledger/sales.ts';
+import { openGate, tokenFor } from './open.ts';
+import type { Stores } from './stores.ts';
+
+type Both = Pick<Stores, 'pool' | 'gate'>;
+
+/** Why a sale cannot be changed like that. `code` is the problem's name in the HTTP interface. */
+export class SaleConflict extends Error {
+  readonly code: 'sale_not_found' | 'total_too_low' | 'currency_fixed' | 'ended' | 'not_settled' | 'gate_not_loaded';
+
+  constructor(code: SaleConflict['code'], message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** Creates a sale, or changes it to these whole settings; either way its gate is open afterwards. */
+export async function putSale(
+  stores: Both,
+  saleId: string,
+  settings: SaleSettings,
+): Promise<{ sale: Sale; created: boolean }> {
+  const created = await createSale(stores.pool, saleId, settings);
+  const wanted = {
+    ...{ name: settings.name, total: settings.total, holdSeconds: settings.holdSeconds },
+    ...{ startsAt: Date.parse(settings.startsAt), endsAt: Date.parse(settings.endsAt) },
+    maxPerReservation: settings.maxPerReservation,
+    ...{ amount: settings.price.amount, currency: settings.price.currency },
+  };
+  const sale = created ? await mustGet(stores, saleId) : await alter(stores, saleId, (now) => ({ ...now, ...wanted }));
+  // Not opened yet: new, or its creator died before this step.
+  if (sale.openedAt === null) await openGate(stores, saleId, await tokenFor(stores.pool, saleId));
+  return { sale: await mustGet(stores, saleId), created };
+}
+
+/** Pauses, resumes or ends a sale. What has ended stays ended. */
+export function setState(stores: Both, saleId: string, state: Exclude<SaleState, 'closed'>): Promise<Sale> {
+  return alter(stores, saleId, (now) => {
+    if (now.state === 'closed' || (now.state === 'ended' && state !== 'ended')) {
+      throw new SaleConflict('ended', `sale ${saleId} is ${now.state}`);
+    }
+    return { ...now, state };
+  });
+}
+
+/** Closes an ended sale in which nothing is live but what is paid, and removes its gate. Repeatable. */
+export async function closeSale(stores: Both, saleId: string): Promise<Sale> {
+  const sale = await mustGet(stores, saleId);
+  if (sale.state !== 'closed') {
+    if (sale.state !== 'ended') throw new SaleConflict('not_settled', `sale ${saleId} is ${sale.state}: end it first`);
+    await transaction(stores.pool, async (client) => {
+      const locked = await getSaleLocked(client, saleId);
+      const ledger = await ledgerFigures(client, saleId);
+      const gate = await stores.gate.figures(saleId);
+      if (!locked || !ledger || !gate)
+        throw new SaleConflict('gate_not_loaded', `the gate of sale ${saleId} is not loaded`);
+      const paid = ledger.byStatus.PAID;
+      if (ledger.sold !== paid || gate.held !== paid || gate.unqueued > 0) {
+        throw new SaleConflict(
+          'not_settled',
+          `sale ${saleId}: ${ledger.sold} units are live in the ledger, ${gate.held} held at the gate, only ${paid} paid: wait until the holds have ended`,
+        );
+      }
+      await changeSale(client, { ...locked, state: 'closed', settings: locked.settings + 1 });
+    });
+  }
+  await stores.gate.remove(saleId);
+  return mustGet(stores, saleId);
+}
+
+async function mustGet({ pool }: Pick<Stores, 'pool'>, saleId: string): Promise<Sale> {
+  const sale = await getSale(pool, saleId);
+  if (!sale) throw new SaleConflict('sale_not_found', `there is no sale ${saleId}`);
+  return sale;
+}
+
+async function alter(stores: Both, saleId: string, change: (now: Sale) => Sale): Promise<Sale> {
+  const sale = await transaction(stores.pool, async (client) => {
+    const now = await getSaleLocked(client, saleId);
+    if (!now) throw new SaleConflict('sale_not_found', `there is no sale ${saleId}`);
+    if (now.state === 'closed') throw new SaleConflict('ended', `sale ${saleId} is closed`);
+    const wanted = change(now);
+    const ledger = await ledgerFigures(client, saleId);
+    if (wanted.total < (ledger?.sold ?? 0)) {
+      throw new SaleConflict('total_too_low', `${ledger?.sold ?? 0} units of sale ${saleId} are sold or held`);
+    }
+    // A shrink that reached the gate but not the ledger leaves the gate a version ahead.
+    const gate = await stores.gate.figures(saleId);
+    const next = { ...wanted, settings: Math.max(now.settings, gate?.settings ?? 0) + 1 };
+    const held = Object.values(ledger?.byStatus ?? {}).some((units) => units > 0) || (gate?.held ?? 0) > 0;
+    if (next.currency !== now.currency && held) {
+      throw new SaleConflict('currency_fixed', `sale ${saleId} has holds in ${now.currency}`);
+    }
+    if (next.total < now.total && now.openedAt !== null) await configure(stores, next);
+    await changeSale(client, next);
+    return next;
+  });
+  if (sale.openedAt !== null) await configure(stores, sale);
+  return sale;
+}
+
+/** Applies settings at the gate. 'older' is no failure: somebody has changed them again since. */
+async function configure({ gate }: Both, sale: Sale): Promise<void> {
+  const { answer, figure } = await gate.configure(sale);
+  switch (answer) {
+    case 'applied':
+    case 'older':
+      return;
+    case 'total_too_low':
+      throw new SaleConflict(
+        'total_too_low',
+        `${figure ?? 0} units of sale ${sale.saleId} are held or forfeited at the gate`,
+      );
+    case 'currency_fixed':
+      throw new SaleConflict('currency_fixed', `sale ${sale.saleId} has holds in another currency`);
+    case 'not_loaded':
+    case 'loading':
+      throw new SaleConflict(
+        'gate_not_loaded',
+        `the gate of sale ${sale.saleId} is not loaded: it is rebuilt with the ledger's settings`,
+      );
+    case 'stale':
+      throw new GateUnavailable(`sale ${sale.saleId}: refused as stale without a token`);
+  }
+}

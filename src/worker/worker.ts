@@ -1,0 +1,107 @@
+/**
+ * The worker: receives from the queue with several long polls at once, gathers what they bring into one transaction,
+ * and acknowledges exactly what is done. While the ledger is away it does not receive, so that no message uses up its
+ * receives and lands in the dead-letter queue for nothing.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Message, SQSClient } from '@aws-sdk/client-sqs';
+import { Consumer } from 'sqs-consumer';
+import { Batcher } from '../batcher.ts';
+import type { Hold, OrderStatus } from '../domain/reservation.ts';
+import type { Stores } from '../operations/stores.ts';
+import { parseMessage } from '../queue/message.ts';
+import { recordHolds } from './record.ts';
+
+export type WorkerOptions = {
+  queueUrl: string;
+  /** Long polls at once, each for up to ten messages. */
+  receivers: number;
+  /** Holds per transaction at most. */
+  batch: number;
+  waitSeconds: number;
+  visibilitySeconds: number;
+};
+
+/** How long a message that could not be recorded stays invisible, in seconds: time for the cause to pass. */
+const BACK_OFF_SECONDS = 2;
+const PROBE_EVERY_MS = 500;
+
+type Worker = { stop: () => Promise<void> };
+
+export function startWorker(stores: Stores, sqs: SQSClient, options: WorkerOptions): Worker {
+  const stopping = new AbortController();
+  const recorder = new Batcher<Hold, OrderStatus>({
+    call: (holds) => recordHolds(stores, holds),
+    size: options.batch,
+    inFlight: 2,
+    pending: options.receivers * 10,
+    timeoutMs: options.visibilitySeconds * 1000,
+  });
+  const consumers = Array.from({ length: options.receivers }, () => {
+    const consumer = Consumer.create({
+      queueUrl: options.queueUrl,
+      sqs,
+      batchSize: 10,
+      waitTimeSeconds: options.waitSeconds,
+      visibilityTimeout: options.visibilitySeconds,
+      terminateVisibilityTimeout: BACK_OFF_SECONDS,
+      pollingCompleteWaitTimeMs: (options.waitSeconds + options.visibilitySeconds) * 1000,
+      preReceiveMessageCallback: () => ledgerIsThere(stores, stopping.signal),
+      handleMessageBatch: (messages) => handle(stores, recorder, messages, options.visibilitySeconds),
+    });
+    consumer.on('error', (error) => {
+      if (stopping.signal.aborted && error.message.includes(STOPPING)) return;
+      stores.log.warn({ err: error }, 'the queue: a receive, a delete or a batch failed; it is tried again');
+    });
+    consumer.start();
+    return consumer;
+  });
+  return {
+    /** Receives no more, finishes what was received, resolves when all of it is acknowledged or back in the queue. */
+    stop: async () => {
+      stopping.abort();
+      await Promise.all(
+        consumers.map(async (consumer) => {
+          consumer.stop();
+          while (consumer.status.isPolling) await sleep(20);
+        }),
+      );
+      await recorder.drained();
+    },
+  };
+}
+
+/** @returns the messages that are done */
+async function handle(
+  { log }: Pick<Stores, 'log'>,
+  recorder: Batcher<Hold, OrderStatus>,
+  messages: Message[],
+  visibilitySeconds: number,
+): Promise<Message[]> {
+  const deadline = performance.now() + visibilitySeconds * 500;
+  const results = await Promise.allSettled(
+    messages.map(async (message) => recorder.add(parseMessage(message.Body), deadline)),
+  );
+  const done = messages.filter((_, n) => results[n]?.status === 'fulfilled');
+  const reasons = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
+  for (const reason of reasons) log.error({ err: reason }, 'a message is not done and stays in the queue');
+  // Thrown only when none is done, so that their visibility is shortened; otherwise the rest comes again by itself.
+  if (done.length === 0) throw new Error('no message of this receive is done', { cause: reasons[0] });
+  return done;
+}
+
+const STOPPING = 'the worker is stopping';
+
+async function ledgerIsThere({ pool, log }: Pick<Stores, 'pool' | 'log'>, stopping: AbortSignal): Promise<void> {
+  for (let failures = 0; ; failures += 1) {
+    if (stopping.aborted) throw new Error(STOPPING);
+    try {
+      await pool.query('select 1');
+      if (failures > 0) log.info({ failures }, 'the ledger is back: receiving again');
+      return;
+    } catch (error) {
+      if (failures === 0) log.warn({ err: error }, 'the ledger is away: no message is received until it is back');
+      await sleep(PROBE_EVERY_MS);
+    }
+  }
+}
