@@ -1,0 +1,79 @@
+// Lint: typescript-eslint's strict rules with types, and the one direction in which the house imports.
+import js from '@eslint/js';
+import tseslint from 'typescript-eslint';
+
+const STORES = ['gate', 'queue', 'ledger'];
+
+/** Which folders of src/ each one may import from, besides itself. Files directly in src/ put the parts together. */
+const MAY_IMPORT = {
+  domain: [],
+  gate: ['domain'],
+  queue: ['domain'],
+  ledger: ['domain'],
+  operations: [...STORES, 'domain'],
+  http: ['operations', ...STORES, 'domain'],
+  worker: ['operations', ...STORES, 'domain'],
+  keeper: ['operations', 'provider', ...STORES, 'domain'],
+  provider: ['ledger', 'domain'],
+  audit: [],
+};
+
+/** A file directly in src/ that knows nothing of the product, and may be used by any folder but these two. */
+const SHARED = 'batcher.ts';
+const ALONE = ['domain', 'audit'];
+
+/** Clients of the stores belong to the folders that speak to them; elsewhere only their types may be named. */
+const CLIENTS = ['pg', 'ioredis', '@aws-sdk/client-sqs'];
+const SPEAKS_TO_STORES = [...STORES, 'audit'];
+
+/** What scripts/ use of Node.js' globals. */
+const NODE = ['URL', 'clearInterval', 'console', 'fetch', 'performance', 'process', 'setInterval'];
+
+const directions = Object.entries(MAY_IMPORT).map(([folder, others]) => {
+  const allowed = [...others.map((other) => `${other}/`), ...(ALONE.includes(folder) ? [] : [SHARED])].join('|');
+  const paths = SPEAKS_TO_STORES.includes(folder)
+    ? []
+    : CLIENTS.map((name) => ({ name, message: 'Clients are made in wiring.ts.', allowTypeImports: true }));
+  return {
+    files: [`src/${folder}/**/*.ts`],
+    rules: {
+      '@typescript-eslint/no-restricted-imports': [
+        'error',
+        {
+          paths,
+          patterns: [
+            {
+              regex: allowed ? `^\\.\\./(?!${allowed})` : '^\\.\\./',
+              message: `src/${folder} imports from ${others.join(', ') || 'no other folder'} (eslint.config.js).`,
+            },
+          ],
+        },
+      ],
+    },
+  };
+});
+
+export default tseslint.config(
+  { ignores: ['node_modules/', '.flashgate/'] },
+  js.configs.recommended,
+  {
+    files: ['**/*.js'],
+    languageOptions: { globals: Object.fromEntries(NODE.map((name) => [name, 'readonly'])) },
+  },
+  {
+    files: ['**/*.ts'],
+    extends: [tseslint.configs.strictTypeChecked],
+    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    rules: {
+      '@typescript-eslint/switch-exhaustiveness-check': 'error',
+      '@typescript-eslint/restrict-template-expressions': [
+        'error',
+        { allowNumber: true, allow: [{ from: 'lib', name: ['URL', 'URLSearchParams'] }] },
+      ],
+      '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
+      eqeqeq: ['error', 'always', { null: 'ignore' }],
+    },
+  },
+  ...directions,
+);

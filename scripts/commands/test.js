@@ -1,0 +1,9 @@
+// `npm test [-- vitest's arguments]`: every test, on servers that the tests' own set-up starts (test/support/global.ts).
+import { join } from 'node:path';
+import { ROOT, RUNTIME } from '../lib/folders.js';
+import { runInForeground } from '../lib/processes.js';
+
+/** @returns vitest's exit code */
+export function run(args) {
+  return runInForeground(RUNTIME, [join(ROOT, 'node_modules/vitest/vitest.mjs'), 'run', ...args], { cwd: ROOT });
+}

@@ -1,0 +1,30 @@
+/** A local server. `pid` is that of the present process, also after a restart. */
+export type Server = {
+  name: string;
+  port: number;
+  readonly pid: number;
+  /** How the present process ended, once it has. */
+  readonly exited: Promise<string>;
+  kill(signal: NodeJS.Signals): void;
+  /** Ends it if it still runs, and starts it again on the same port, with the same data. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+};
+type Env = Record<string, string>;
+
+export function startPostgres(options: {
+  folder: string;
+  keep?: boolean;
+  fast?: boolean;
+}): Promise<Server & { url: string; version: string; isNew: boolean }>;
+export function startRedis(options: {
+  folder: string;
+  say(line: string): void;
+}): Promise<Server & { url: string; version: string }>;
+export function startQueue(options: { folder: string }): Promise<Server & { env: Env }>;
+export function createQueues(options: {
+  env: Env;
+  name: string;
+  visibilitySeconds?: number;
+}): Promise<{ queueUrl: string; dlqUrl: string }>;
+export function deleteQueues(options: { env: Env; urls: string[] }): Promise<void>;
