@@ -1,0 +1,73 @@
+/** Reads what the ledger, the gate and the payment provider say of one sale, through their public and admin routes. */
+import { z } from 'zod';
+import type { JsonApi } from './http.ts';
+
+const instant = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
+
+/** Members that are not named here are let through: the API may tell more. */
+const Order = z.object({
+  reservationId: z.string(),
+  saleId: z.string(),
+  userId: z.string(),
+  qty: z.int(),
+  amount: z.int(),
+  currency: z.string(),
+  status: z.enum(['PENDING_PAYMENT', 'PAID', 'EXPIRED', 'CANCELLED', 'REJECTED']),
+  reason: z.string().nullish(),
+  reservedAt: instant,
+  expiresAt: instant,
+});
+const OrderPage = z.object({ orders: z.array(Order), next: z.string().nullish() });
+
+const SaleView = z.object({
+  gate: z
+    .object({ loaded: z.boolean(), stock: z.int(), held: z.int(), forfeited: z.int(), total: z.int() })
+    .or(z.object({ loaded: z.literal(false) }))
+    .nullable(),
+  ledger: z.object({ total: z.int(), sold: z.int() }),
+});
+
+const Payment = z.object({
+  paymentId: z.string(),
+  reservationId: z.string(),
+  currency: z.string(),
+  captured: z.int(),
+  refunded: z.int(),
+  deliveredAt: instant.nullable(),
+});
+const PaymentList = z.object({ payments: z.array(Payment) });
+
+/** Times in epoch milliseconds, amounts in minor units. */
+export type Order = z.output<typeof Order>;
+export type Payment = z.output<typeof Payment>;
+export type SaleView = z.output<typeof SaleView>;
+
+const PAGE = 500;
+
+/** PENDING_PAYMENT first: an order that ends while this reads is then seen twice, and never missed. */
+const statuses = ['PENDING_PAYMENT', 'PAID', 'EXPIRED', 'CANCELLED', 'REJECTED'] as const;
+
+/** All orders of the sale, by reservation id. @throws {Unreachable} or {z.ZodError} when the answer is another one */
+export async function readOrders(admin: JsonApi, saleId: string): Promise<Map<string, Order>> {
+  const orders = new Map<string, Order>();
+  for (const status of statuses) {
+    let cursor: string | undefined;
+    do {
+      const query = new URLSearchParams({ status, limit: String(PAGE), ...(cursor ? { after: cursor } : {}) });
+      const page = OrderPage.parse(await admin.must('GET', `/admin/sales/${saleId}/orders?${query}`));
+      for (const order of page.orders) orders.set(order.reservationId, order);
+      cursor = page.next ?? undefined;
+    } while (cursor !== undefined);
+  }
+  return orders;
+}
+
+/** Gate and ledger side by side. @throws as {@link readOrders} */
+export async function readSale(admin: JsonApi, saleId: string): Promise<SaleView> {
+  return SaleView.parse(await admin.must('GET', `/admin/sales/${saleId}`));
+}
+
+/** Every payment the provider knows, also of other sales. @throws as {@link readOrders} */
+export async function readPayments(provider: JsonApi): Promise<Payment[]> {
+  return PaymentList.parse(await provider.must('GET', '/payments')).payments;
+}

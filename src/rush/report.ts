@@ -1,0 +1,158 @@
+/** What a rush found: as JSON for machines, as tables for people. */
+import { rename, writeFile } from 'node:fs/promises';
+import Table from 'cli-table3';
+import type { AuditReport } from '../audit/report.ts';
+import { ordersUnheardOf, type Check, type Evidence } from './ledger-compare.ts';
+import type { RushSettings } from './options.ts';
+import { DRIVER_LAG_LIMIT_MS, type KindLine, type Spread, type Tally } from './tally.ts';
+
+/** Latencies and lags in milliseconds, money in minor units. */
+export type RushReport = {
+  startedAt: string;
+  saleId: string;
+  settings: RushSettings;
+  requests: number;
+  /** From the first press until the last reply. */
+  seconds: number;
+  perSecond: number;
+  answers: KindLine[];
+  lag: { driver: Spread; send: Spread };
+  driverFellBehind: boolean;
+  winners: number;
+  /** Orders by status, and quantities in units. */
+  orders: Record<string, number>;
+  ordersNobodyHeardOf: number;
+  unitsLeft: number | null;
+  money: { captured: number; refunded: number; refunds: number };
+  checks: Check[];
+  audit: AuditReport | null;
+};
+
+export type Course = {
+  startedAt: Date;
+  saleId: string;
+  settings: RushSettings;
+  tally: Tally;
+  seconds: number;
+  winners: number;
+};
+
+export function makeReport(course: Course, evidence: Evidence, checks: Check[], audit: AuditReport | null): RushReport {
+  const { tally, startedAt, ...rest } = course;
+  const orders: Record<string, number> = { PENDING_PAYMENT: 0, PAID: 0, EXPIRED: 0, CANCELLED: 0, REJECTED: 0 };
+  const added = [...evidence.orders.values()].filter(({ reservationId }) => !evidence.before.has(reservationId));
+  for (const { status } of added) orders[status] = (orders[status] ?? 0) + 1;
+  const ids = new Set(added.map(({ reservationId }) => reservationId));
+  const payments = evidence.payments.filter(({ reservationId }) => ids.has(reservationId));
+  const { gate } = evidence.sale;
+  const lag = tally.lag();
+  return {
+    ...rest,
+    startedAt: startedAt.toISOString(),
+    requests: tally.answered,
+    perSecond: Math.round(tally.answered / course.seconds),
+    answers: tally.lines(),
+    lag,
+    driverFellBehind: lag.driver.p99 > DRIVER_LAG_LIMIT_MS,
+    orders,
+    ordersNobodyHeardOf: ordersUnheardOf(evidence).length,
+    unitsLeft: gate && 'stock' in gate ? gate.stock : null,
+    money: {
+      captured: payments.reduce((all, { captured }) => all + captured, 0),
+      refunded: payments.reduce((all, { refunded }) => all + refunded, 0),
+      refunds: payments.filter(({ refunded }) => refunded > 0).length,
+    },
+    checks,
+    audit,
+  };
+}
+
+/** Whole or not at all: a reader never sees half a file. @throws {Error} of the file system */
+export async function writeReport(file: string, report: RushReport): Promise<void> {
+  const draft = `${file}.${process.pid}.tmp`;
+  await writeFile(draft, `${JSON.stringify(report, null, 2)}\n`);
+  await rename(draft, file);
+}
+
+const SHOWN_FAILURES = 5;
+
+/** The tables and sentences that a person reads at the end. */
+export function renderReport(report: RushReport): string {
+  const parts = [answersTable(report), resultTable(report), checksTable(report), ...failuresInWords(report)];
+  if (report.driverFellBehind) {
+    parts.push(
+      `The driver itself fell behind its schedule (p99 ${report.lag.driver.p99} ms late): part of the latencies above is ` +
+        'its own. Use fewer buyers, a longer --over, or another machine for the driver.',
+    );
+  }
+  return parts.join('\n');
+}
+
+const style = { head: [], border: [] };
+const count = (n: number) => n.toLocaleString('en-US');
+
+function answersTable({ answers, lag }: RushReport): string {
+  const table = new Table({
+    head: ['answer', 'count', 'p50 ms', 'p99 ms', 'max ms'],
+    colAligns: ['left', 'right', 'right', 'right', 'right'],
+    style,
+  });
+  const row = (name: string, times: Spread, n = '') => table.push([name, n, times.p50, times.p99, times.max]);
+  for (const line of answers) row(line.is === 'unexpected' ? `! ${line.kind}` : line.kind, line, count(line.count));
+  row('lag: due → handed over by the driver', lag.driver);
+  row('lag: due → written to a connection', lag.send);
+  return `Latencies are counted from when each request was due.\n${table.toString()}`;
+}
+
+function resultTable(report: RushReport): string {
+  const { orders, money, audit } = report;
+  const table = new Table({ style, colAligns: ['left', 'right'] });
+  const rows: Record<string, string | number> = {
+    'requests answered': `${count(report.requests)} in ${report.seconds.toFixed(1)} s = ${count(report.perSecond)}/s`,
+    'winners (reservations told)': report.winners,
+    'paid orders': orders.PAID ?? 0,
+    'expired orders': orders.EXPIRED ?? 0,
+    'cancelled orders': orders.CANCELLED ?? 0,
+    'rejected orders': orders.REJECTED ?? 0,
+    'orders whose every reply was lost': report.ordersNobodyHeardOf,
+    'payments refunded': money.refunds,
+    'captured − refunded, minor units': `${count(money.captured)} − ${count(money.refunded)}`,
+    'units left at the gate': report.unitsLeft ?? 'unknown',
+    audit: audit ? auditInWords(audit) : 'left out (--no-audit)',
+  };
+  for (const [name, value] of Object.entries(rows)) table.push([name, value]);
+  return table.toString();
+}
+
+function auditInWords({ verdict, checks, unjudged }: AuditReport): string {
+  const broken = checks.filter((check) => check.broken > 0).length;
+  const figures = [`${checks.length} checks`, `${broken} broken`, `${unjudged.length} not judged`];
+  return `${verdict} (${figures.join(', ')})`;
+}
+
+function checksTable({ checks }: RushReport): string {
+  const table = new Table({
+    head: ['told against ledger', 'looked at', ''],
+    colAligns: ['left', 'right', 'left'],
+    style,
+  });
+  for (const { claim, examined, failures } of checks) {
+    table.push([claim, count(examined), failures.length === 0 ? 'holds' : `BROKEN ${count(failures.length)}×`]);
+  }
+  return table.toString();
+}
+
+function failuresInWords({ checks, audit }: RushReport): string[] {
+  const ours = checks.flatMap(({ name, failures }) => listed(name, failures));
+  const findings = (audit?.checks ?? []).flatMap(({ name, saleId, broken, examples }) => {
+    const words = examples.map(({ subject, found }) => `${subject}: ${found}`);
+    return broken === 0 ? [] : listed(`audit ${name}${saleId ? ` of ${saleId}` : ''}`, words, broken);
+  });
+  const unjudged = (audit?.unjudged ?? []).map(({ what, why }) => `NOT JUDGED audit: ${what}: ${why}`);
+  return [...ours, ...findings, ...unjudged];
+}
+
+function listed(name: string, failures: string[], total = failures.length): string[] {
+  const shown = failures.slice(0, SHOWN_FAILURES).map((words) => `BROKEN ${name}: ${words}`);
+  return total > shown.length ? [...shown, `BROKEN ${name}: … and ${total - shown.length} more`] : shown;
+}

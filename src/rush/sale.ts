@@ -1,0 +1,53 @@
+/** The sale that is rushed at: one made for the run, or one that is there. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import type { JsonApi } from './http.ts';
+import type { RushSettings } from './options.ts';
+
+const SaleState = z.object({
+  saleId: z.string(),
+  state: z.string(),
+  total: z.int(),
+  holdSeconds: z.int(),
+  maxPerReservation: z.int(),
+});
+export type SaleState = z.infer<typeof SaleState>;
+
+const OPENING_MS = 15_000;
+const PRICE = { amount: 1999, currency: 'EUR' };
+
+/**
+ * Makes a sale that is open for an hour (unless one is named), and waits until the API serves it as open.
+ * @throws {Error} with what the API said last, when it is not open in time
+ */
+export async function prepareSale(settings: RushSettings, admin: JsonApi, api: JsonApi): Promise<SaleState> {
+  const saleId = settings.sale ?? `rush-${Date.now().toString(36)}`;
+  if (settings.sale === undefined) {
+    await admin.must('PUT', `/admin/sales/${saleId}`, {
+      name: `Rush: ${settings.units} units, ${settings.buyers} buyers`,
+      total: settings.units,
+      startsAt: new Date(Date.now() - 60_000).toISOString(),
+      endsAt: new Date(Date.now() + 3_600_000).toISOString(),
+      holdSeconds: settings.holdSeconds,
+      maxPerReservation: settings.quantity,
+      price: PRICE,
+    });
+  }
+  const deadline = Date.now() + OPENING_MS;
+  let seen: unknown;
+  do {
+    const answer = await api.call('GET', `/sales/${saleId}`);
+    seen = answer.body;
+    const sale = SaleState.safeParse(answer.body);
+    if (answer.status === 200 && sale.success && sale.data.state === 'open' && (await gateIsLoaded(admin, saleId))) {
+      return sale.data;
+    }
+    await sleep(200);
+  } while (Date.now() < deadline);
+  throw new Error(`sale ${saleId} did not open within ${OPENING_MS / 1000} s; the API says ${JSON.stringify(seen)}`);
+}
+
+async function gateIsLoaded(admin: JsonApi, saleId: string): Promise<boolean> {
+  const view = z.object({ gate: z.object({ loaded: z.boolean() }).nullable() });
+  return view.parse(await admin.must('GET', `/admin/sales/${saleId}`)).gate?.loaded === true;
+}

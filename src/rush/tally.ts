@@ -1,0 +1,74 @@
+/** Counts and latencies of the rush, by kind of answer. */
+import { build, type Histogram } from 'hdr-histogram-js';
+import type { Answer } from './answers.ts';
+
+/** Milliseconds. */
+export type Spread = { p50: number; p99: number; max: number };
+export type KindLine = Spread & { kind: string; is: Answer['is']; count: number };
+
+/** Beyond this the driver's own lateness, and not the server's, shapes the latencies. */
+export const DRIVER_LAG_LIMIT_MS = 50;
+const LONGEST_US = 3_600_000_000;
+
+export class Tally {
+  answered = 0;
+  unexpected: string[] = [];
+  #kinds = new Map<string, { is: Answer['is']; times: Histogram }>();
+  #driverLag = newHistogram();
+  #sendLag = newHistogram();
+
+  /** A request was handed to the connections this late, in milliseconds after it was due: the driver's own lateness. */
+  handed(lagMs: number): void {
+    record(this.#driverLag, lagMs);
+  }
+
+  /**
+   * @param latencyMs from when the request was due, not from when it was sent: a stalled server is not flattered
+   * @param sendLagMs from when it was due until it was written (waiting for a free connection included)
+   */
+  add(answer: Answer, latencyMs: number, sendLagMs: number | undefined): void {
+    this.answered += 1;
+    if (answer.is === 'unexpected') this.unexpected.push(answer.words);
+    const { kind, is } = answer;
+    let line = this.#kinds.get(kind);
+    if (!line) this.#kinds.set(kind, (line = { is, times: newHistogram() }));
+    record(line.times, latencyMs);
+    if (sendLagMs !== undefined) record(this.#sendLag, sendLagMs);
+  }
+
+  count(kind: string): number {
+    return this.#kinds.get(kind)?.times.totalCount ?? 0;
+  }
+
+  /** Most frequent first. */
+  lines(): KindLine[] {
+    const lines = [...this.#kinds].map(([kind, { is, times }]) => ({
+      kind,
+      is,
+      count: times.totalCount,
+      ...spread(times),
+    }));
+    return lines.sort((a, b) => b.count - a.count);
+  }
+
+  lag(): { driver: Spread; send: Spread } {
+    return { driver: spread(this.#driverLag), send: spread(this.#sendLag) };
+  }
+}
+
+function newHistogram(): Histogram {
+  return build({ lowestDiscernibleValue: 1, highestTrackableValue: LONGEST_US, numberOfSignificantValueDigits: 3 });
+}
+
+function record(histogram: Histogram, ms: number): void {
+  histogram.recordValue(Math.min(Math.max(0, Math.round(ms * 1000)), LONGEST_US));
+}
+
+function spread(histogram: Histogram): Spread {
+  const ms = (us: number) => Math.round(us / 100) / 10;
+  return {
+    p50: ms(histogram.getValueAtPercentile(50)),
+    p99: ms(histogram.getValueAtPercentile(99)),
+    max: ms(histogram.maxValue),
+  };
+}
