@@ -9,6 +9,7 @@ export const gateCheckNames = {
   gate_total_is_ledger_total: 'gate and ledger have the same total',
   gate_settings_applied: 'the gate has the version of the settings that the ledger has',
   gate_settings_same: 'at the same version gate and ledger have the same settings',
+  gate_token_was_drawn: 'the keeper’s token at the gate was drawn from the ledger',
   gate_keys_do_not_expire: 'no key of the gate expires',
   held_is_sum_of_holds: 'held is the sum of the holds’ quantities',
   buyers_are_holders: 'who has a receipt has a hold, and the other way round',
@@ -115,6 +116,14 @@ function checkFigures(checks: Checks, sale: SaleRow, head: GateHead): void {
     const differing = differences(sale, fields);
     checks.gate_settings_same.look(sale.saleId, differing.length === 0, () => differing.join('; '));
   }
+  const [token, fence] = [whole(fields.token), whole(sale.fence)];
+  checks.gate_token_was_drawn.look(
+    sale.saleId,
+    fence !== null && (fields.token === null || (token ?? fence + 1n) <= fence),
+    () => {
+      return `the gate refuses tokens below ${fields.token}, the ledger has drawn ${sale.fence}: no keeper can work on this sale`;
+    },
+  );
   for (const key of head.keys) {
     checks.gate_keys_do_not_expire.look(
       key,

@@ -28,6 +28,7 @@ const FIELDS = [
   'currency',
   'generation',
   'version',
+  'token',
 ] as const;
 type Field = (typeof FIELDS)[number];
 

@@ -1,4 +1,5 @@
 /** Reads the ledger: Postgres, each pass of the audit in one snapshot that no other transaction can change. */
+import { createHash } from 'node:crypto';
 import { Socket } from 'node:net';
 import pg from 'pg';
 import type { LedgerCheck } from './ledger-checks.ts';
@@ -23,6 +24,8 @@ export type SaleRow = {
   holdSeconds: string;
   amount: string;
   currency: string;
+  /** The last token that was drawn for the sale's keepers; null when the shard has no fence. */
+  fence: string | null;
   /** Number of orders by status. */
   orders: Record<string, number>;
 };
@@ -69,7 +72,13 @@ export class Snapshot {
 
   /** All sales, or the one asked for, or none. */
   async sales(saleId: string | undefined): Promise<SaleRow[]> {
-    return (await this.#query(SALES, [saleId ?? null])) as SaleRow[];
+    const rows = (await this.#query(SALES, [saleId ?? null])) as Omit<SaleRow, 'fence'>[];
+    const fences = (await this.#query('select shard, token::text from shard_fences')) as {
+      shard: number;
+      token: string;
+    }[];
+    const tokens = new Map(fences.map(({ shard, token }) => [shard, token]));
+    return rows.map((row) => ({ ...row, fence: tokens.get(shardOf(row.saleId)) ?? null }));
   }
 
   /** Carries out one of the ledger's checks. */
@@ -107,6 +116,11 @@ export class Snapshot {
     }
     return known;
   }
+}
+
+/** Of 256 shards: the first four bytes of sha1(saleId), big-endian, modulo 256. */
+function shardOf(saleId: string): number {
+  return createHash('sha1').update(saleId).digest().readUInt32BE(0) % 256;
 }
 
 /**

@@ -149,11 +149,11 @@ export const moneyChecks: LedgerCheck[] = [
   },
   {
     name: 'refund_not_overdue',
-    says: 'the provider is asked for a refund when it is due',
+    says: 'the provider is asked for a refund, or about it, when that is due',
     sql: `with ${SCOPED_REFUNDS}
       select refund_id::text as subject, next_attempt_at > now() - args.overdue_ms * interval '1 ms' as ok,
              format('of payment %s, due since %s: is a keeper running?', payment_id, next_attempt_at) as found
-        from args, scoped where status = 'PENDING'`,
+        from args, scoped where status in ('PENDING', 'SUBMITTED')`,
   },
   {
     name: 'payment_has_event',
@@ -177,6 +177,15 @@ export const moneyChecks: LedgerCheck[] = [
         left join sale_orders o on o.reservation_id::text = e.reservation_id
        where e.type = 'payment.succeeded' and (args.sale_id is null or o.sale_id = args.sale_id)
        group by e.event_id, e.payment_id, e.reservation_id`,
+  },
+  {
+    name: 'parked_event_not_overdue',
+    says: 'a parked event is settled soon after its grace',
+    sql: `
+      select e.event_id as subject, e.received_at > now() - args.parked_ms * interval '1 ms' as ok,
+             format('%s, parked since %s for reservation %s: is a keeper running?', e.type, e.received_at, e.reservation_id) as found
+        from args cross join payment_events e left join sale_orders o on o.reservation_id::text = e.reservation_id
+       where e.state = 'parked' and (args.sale_id is null or o.sale_id = args.sale_id)`,
   },
   {
     name: 'journal_entry_has_order',
