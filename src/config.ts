@@ -63,6 +63,7 @@ const Settings = z.object({
   KEEPER_INTERVAL_MS: ms(1000),
   KEEPER_BATCH: count(500, 2000),
   UNQUEUED_GRACE_MS: ms(5000),
+  REBUILD_DRAIN_MS: ms(10_000),
   PARKED_GRACE_MS: ms(900_000, 30 * 86_400_000),
   PAYMENT_PROVIDER_URL: z.url({ protocol: /^https?$/ }).optional(),
   PAYMENT_PROVIDER_TOKEN: z.string().default(''),

@@ -189,6 +189,21 @@ export class Gate {
     return z.enum(['opened', 'stale']).parse(reply);
   }
 
+  /**
+   * Whether this Redis can be trusted with a gate.
+   * @throws {GateUnavailable} that says why not: away, a replica, or one that evicts keys when memory is short
+   */
+  async check(): Promise<void> {
+    const info = await this.#within(Promise.all([this.#redis.info('memory'), this.#redis.info('replication')]), 'info');
+    const [, policy] = /maxmemory_policy:(\S+)/.exec(info[0]) ?? [];
+    if (policy !== 'noeviction') {
+      throw new GateUnavailable(
+        `Redis evicts keys when memory is short (maxmemory-policy ${policy ?? 'unknown'}) and would lose holds: set noeviction`,
+      );
+    }
+    if (/role:slave/.test(info[1])) throw new GateUnavailable('this Redis is a replica and refuses writes');
+  }
+
   /** Removes a closed sale's gate. */
   async remove(saleId: string): Promise<void> {
     await this.#within(this.#redis.unlink(...gateKeys(saleId)), 'unlink');

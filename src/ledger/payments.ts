@@ -189,6 +189,7 @@ const PARKED_OF = {
  */
 export async function claimParked(pool: Pool, reservationIds: string[]): Promise<Applied[]> {
   const applied: Applied[] = [];
+  if (reservationIds.length === 0) return applied;
   for (const { reservation_id } of await query<{ reservation_id: string }>(pool, PARKED_OF, [reservationIds])) {
     applied.push(...(await transaction(pool, (client) => claimOne(client, reservation_id))));
   }

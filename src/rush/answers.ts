@@ -40,7 +40,7 @@ const Won = z.object({
 const refusals: Record<number, string[]> = {
   409: ['sold_out', 'not_started', 'ended'],
   422: ['qty_over_limit'],
-  503: ['paused', 'gate_not_loaded', 'gate_unavailable', 'queue_unavailable', 'overloaded'],
+  503: ['paused', 'gate_not_loaded', 'gate_unavailable', 'queue_unavailable', 'ledger_unavailable', 'overloaded'],
 };
 
 export function readAnswer(reply: Reply, asked: { saleId: string; userId: string }): Answer {

@@ -21,7 +21,7 @@ export { rushOptions } from './options.ts';
 
 const LOOK_AGAIN_MS = 500;
 
-/** What the rush needs besides its options. */
+type Print = (text: string) => void;
 type Secrets = { admin: string; service: string | undefined; provider: string | undefined };
 type Clients = { api: JsonApi; admin: JsonApi; provider: JsonApi; connections: Connections };
 
@@ -31,12 +31,16 @@ type Clients = { api: JsonApi; admin: JsonApi; provider: JsonApi; connections: C
  *   PAYMENT_PROVIDER_TOKEN if it wants one; DATABASE_URL and REDIS_URL for the audit
  * @returns the exit code: 0 all holds, 1 something does not or the rush could not be run, 2 and 3 as the audit, 64 wrong usage
  */
-export async function rushCommand(options: Record<string, unknown>, env: NodeJS.ProcessEnv): Promise<number> {
+export async function rushCommand(
+  options: Record<string, unknown>,
+  env: NodeJS.ProcessEnv,
+  print: Print = console.log,
+): Promise<number> {
   try {
     const settings = parseRushOptions(options, env);
-    return await rush(settings, readSecrets(settings, env), env);
+    return await rush(settings, readSecrets(settings, env), env, print);
   } catch (error) {
-    console.error(`rush: ${error instanceof Error ? error.message : String(error)}`);
+    print(`rush: ${error instanceof Error ? error.message : String(error)}`);
     return error instanceof WrongUsage ? 64 : 1;
   }
 }
@@ -56,7 +60,7 @@ function readSecrets(settings: RushSettings, env: NodeJS.ProcessEnv): Secrets {
   };
 }
 
-async function rush(settings: RushSettings, secrets: Secrets, env: NodeJS.ProcessEnv): Promise<number> {
+async function rush(settings: RushSettings, secrets: Secrets, env: NodeJS.ProcessEnv, print: Print): Promise<number> {
   const timeoutMs = settings.timeout * 1000;
   const api = new JsonApi(settings.url, secrets.service, timeoutMs);
   const admin = new JsonApi(settings.url, secrets.admin, timeoutMs);
@@ -65,7 +69,7 @@ async function rush(settings: RushSettings, secrets: Secrets, env: NodeJS.Proces
     const sale = await prepareSale(settings, admin, api);
     const connections = connect(settings, secrets, sale.saleId);
     try {
-      return await storm(settings, sale, { api, admin, provider, connections }, env);
+      return await storm(settings, sale, { api, admin, provider, connections }, env, print);
     } finally {
       await connections.close();
     }
@@ -81,10 +85,10 @@ function connect(settings: RushSettings, secrets: Secrets, saleId: string): Conn
   return new Connections(origin, path, headers, settings.connections, settings.timeout * 1000);
 }
 
-async function storm(settings: RushSettings, sale: SaleState, clients: Clients, env: NodeJS.ProcessEnv) {
+async function storm(settings: RushSettings, sale: SaleState, clients: Clients, env: NodeJS.ProcessEnv, print: Print) {
   const { saleId, holdSeconds, total: units } = sale;
   const plan = planRush({ ...settings, overSeconds: settings.over, holdSeconds, units });
-  console.log(
+  print(
     `Rush at sale ${saleId}: ${plan.buyers.length} buyers, ${plan.presses.length} presses due, ${units} units, ` +
       `${settings.arrival} over ${settings.over} s, ${settings.connections} connections, seed ${settings.seed}`,
   );
@@ -95,14 +99,14 @@ async function storm(settings: RushSettings, sale: SaleState, clients: Clients, 
   const tally = new Tally();
   const { crowd, winners } = gather(settings, saleId, plan, clients, tally);
   const startedAt = new Date();
-  const seconds = await press(crowd, winners, plan, tally);
-  const { evidence, checks } = await settle(settings, sale, clients, { crowd, winners, tally, before });
-  const audit = settings.audit ? await runAuditOf(saleId, settings, env) : null;
+  const seconds = await press(crowd, winners, plan, tally, print);
+  const { evidence, checks } = await settle(settings, sale, clients, { crowd, winners, tally, before, print });
+  const audit = settings.audit ? await runAuditOf(saleId, settings, env, print) : null;
 
   const course = { startedAt, saleId, settings, tally, seconds, winners: winners.count };
   const report = makeReport(course, evidence, checks, audit);
   if (settings.report !== undefined) await writeReport(settings.report, report);
-  console.log(renderReport(report));
+  print(renderReport(report));
   const auditCode = audit ? exitCodeOf(audit) : 0;
   if (auditCode !== 0) return auditCode;
   return checks.some(({ failures }) => failures.length > 0) ? 1 : 0;
@@ -129,8 +133,8 @@ function gather(settings: RushSettings, saleId: string, plan: Plan, clients: Cli
 }
 
 /** @returns how long it took until the last reply was in, in seconds */
-async function press(crowd: Crowd, winners: Winners, plan: Plan, tally: Tally): Promise<number> {
-  const progress = showProgress('answers', () => ({
+async function press(crowd: Crowd, winners: Winners, plan: Plan, tally: Tally, print: Print): Promise<number> {
+  const progress = showProgress('answers', print, () => ({
     done: tally.answered,
     total: Math.max(plan.presses.length, tally.answered),
     words: `${winners.count} won, ${tally.count('sold_out')} sold out, ${tally.unexpected.length} unexpected`,
@@ -142,17 +146,17 @@ async function press(crowd: Crowd, winners: Winners, plan: Plan, tally: Tally): 
   return seconds;
 }
 
-type Aftermath = { crowd: Crowd; winners: Winners; tally: Tally; before: Set<string> };
+type Aftermath = { crowd: Crowd; winners: Winners; tally: Tally; before: Set<string>; print: Print };
 
 /** Waits, bounded, until all that is compared holds: what is still on its way is not yet a lie. */
 async function settle(settings: RushSettings, sale: SaleState, clients: Clients, after: Aftermath) {
-  const { crowd, winners, tally, before } = after;
+  const { crowd, winners, tally, before, print } = after;
   const { saleId } = sale;
   // Also the hold of a buyer who never heard of it, won by the last press.
   const lastUnheard = Date.now() + sale.holdSeconds * 1000;
   let acting = true;
   let checks: Check[] = [];
-  const progress = showProgress('settling', () => ({
+  const progress = showProgress('settling', print, () => ({
     done: checks.filter(({ failures }) => failures.length === 0).length,
     total: Math.max(checks.length, 1),
     words: acting ? 'winners pay, or let their holds lapse' : 'comparisons hold',
@@ -182,10 +186,13 @@ async function settle(settings: RushSettings, sale: SaleState, clients: Clients,
 }
 
 /** Loaded only when asked for: the audit brings the clients of both stores. */
-async function runAuditOf(saleId: string, settings: RushSettings, env: NodeJS.ProcessEnv): Promise<AuditReport> {
+async function runAuditOf(
+  saleId: string,
+  settings: RushSettings,
+  env: NodeJS.ProcessEnv,
+  print: Print,
+): Promise<AuditReport> {
   const { runAudit } = await import('../audit/audit.ts');
   const { DATABASE_URL: databaseUrl = '', REDIS_URL: redisUrl = '' } = env;
-  return runAudit({ databaseUrl, redisUrl, saleId, settleSeconds: settings.settle }, (line: string) =>
-    console.log(line),
-  );
+  return runAudit({ databaseUrl, redisUrl, saleId, settleSeconds: settings.settle }, print);
 }

@@ -38,9 +38,10 @@ export function compare(evidence: Evidence): Check[] {
     ['answers', 'every answer is one that the API promises, and somebody was served', answersAreKnown],
     ['told_has_order', 'everyone told ok or dup has that order, as it was told', toldHasOrder],
     ['order_was_told', 'nobody has an order who was not told so (every reply lost or 503 excepted)', orderWasTold],
+    ['holder_was_told', 'nobody who held a reservation was refused instead of told so', holderWasToldSo],
     ['one_at_a_time', 'nobody was told two reservations unless the first had ended', oneAtATime],
     ['no_winner_refused', 'nobody told ok was refused by the ledger', noWinnerRefused],
-    ['sold_out_was_true', 'nobody was told sold out while units had never been taken', soldOutWasTrue],
+    ['sold_out_was_true', 'nobody was told sold out before all units had been taken', soldOutWasTrue],
     ['units', 'live quantities + units left = total, at the gate and in the ledger', unitsAddUp],
     ['all_final', 'no hold is left open: each order is paid or has ended', allFinal],
     ['money', 'each paid order has its money, and all other money went back', moneyAddsUp],
@@ -89,22 +90,26 @@ function toldHasOrder({ heard, orders }: Evidence) {
 
 function orderWasTold(evidence: Evidence) {
   const byUser = new Map(evidence.heard.map((heard) => [heard.userId, heard]));
-  const failures = ordersUnheardOf(evidence).flatMap((order) => {
-    const { reservationId, userId } = order;
-    const heard = byUser.get(userId);
-    if (!heard) return []; // of a buyer who is not part of this rush
-    const which = `${userId} has order ${reservationId} (${order.status})`;
-    if (heard.unknown === 0) return [`${which} but had every reply, and none names it`];
-    return heard.refusals
-      .filter(({ sentAt }) => isDuring(sentAt, order))
-      .slice(0, 1)
-      .map(({ kind }) => `${which} and was told ${kind} while holding it`);
-  });
+  const failures = ordersUnheardOf(evidence)
+    .filter(({ userId }) => byUser.get(userId)?.unknown === 0) // not one of ours, or with a reply that was lost or 503
+    .map(({ userId, reservationId, status }) => {
+      return `${userId} has order ${reservationId} (${status}) but had every reply, and none names it`;
+    });
   return { examined: newOrders(evidence).length, failures };
 }
 
-const isDuring = (at: number, { reservedAt, expiresAt }: Order) =>
-  at > reservedAt + CLOCK_MARGIN_MS && at < expiresAt - CLOCK_MARGIN_MS;
+/** Whatever else is the case, a holder who presses again is told of the hold. */
+function holderWasToldSo(evidence: Evidence) {
+  const byUser = new Map(evidence.heard.map((heard) => [heard.userId, heard]));
+  const holders = newOrders(evidence).filter(({ status }) => status === 'PAID' || status === 'EXPIRED');
+  const failures = holders.flatMap(({ userId, reservationId, status, reservedAt, expiresAt }) => {
+    const until = status === 'PAID' ? Infinity : expiresAt - CLOCK_MARGIN_MS;
+    const refusals = byUser.get(userId)?.refusals ?? [];
+    const wrong = refusals.filter(({ sentAt, heardAt }) => sentAt > reservedAt + CLOCK_MARGIN_MS && heardAt < until);
+    return wrong.slice(0, 1).map(({ kind }) => `${userId} was told ${kind} while holding ${reservationId} (${status})`);
+  });
+  return { examined: holders.length, failures };
+}
 
 function oneAtATime({ heard, orders }: Evidence) {
   const repeated = heard.filter(({ told }) => told.length > 1);
@@ -135,16 +140,19 @@ function noWinnerRefused({ heard, orders }: Evidence) {
   return { examined: told.length, failures };
 }
 
-/** Units that were never once reserved cannot have been sold out (a last few may be too few for one who asks many). */
+/** By the first refusal all units must have been taken (all but a last few that are too few for one who asks for many). */
 function soldOutWasTrue({ heard, orders, sale, quantity }: Evidence) {
-  const refused = heard.filter(({ refusals }) => refusals.some(({ kind }) => kind === 'sold_out'));
-  const everTaken = sum([...orders.values()].map(({ qty }) => qty));
+  const refusals = heard.flatMap(({ refusals }) => refusals.filter(({ kind }) => kind === 'sold_out'));
+  const first = refusals.reduce((least, { heardAt }) => Math.min(least, heardAt), Infinity);
+  const takenByThen = sum(
+    [...orders.values()].map(({ qty, reservedAt }) => (reservedAt < first + CLOCK_MARGIN_MS ? qty : 0)),
+  );
   const fewest = sale.ledger.total - (quantity - 1);
   const failures =
-    refused.length > 0 && everTaken < fewest
-      ? [`${refused.length} buyers were told sold out, but only ${everTaken} of ${sale.ledger.total} units were taken`]
+    refusals.length > 0 && takenByThen < fewest
+      ? [`the first sold out came when only ${takenByThen} of ${sale.ledger.total} units had been taken`]
       : [];
-  return { examined: refused.length, failures };
+  return { examined: refusals.length, failures };
 }
 
 function unitsAddUp({ sale: { gate, ledger }, orders }: Evidence) {
@@ -152,7 +160,7 @@ function unitsAddUp({ sale: { gate, ledger }, orders }: Evidence) {
   const failures: string[] = [];
   if (live > ledger.total) failures.push(`oversold: ${live} units are owned, the sale has ${ledger.total}`);
   if (live !== ledger.sold) failures.push(`the orders own ${live} units, the ledger counts ${ledger.sold} as sold`);
-  if (gate === null || !('stock' in gate) || !gate.loaded) {
+  if (gate === null) {
     failures.push('the gate is not loaded, so nobody can say how many units are left');
   } else {
     const { stock, held, forfeited, total } = gate;

@@ -20,10 +20,8 @@ const Order = z.object({
 const OrderPage = z.object({ orders: z.array(Order), next: z.string().nullish() });
 
 const SaleView = z.object({
-  gate: z
-    .object({ loaded: z.boolean(), stock: z.int(), held: z.int(), forfeited: z.int(), total: z.int() })
-    .or(z.object({ loaded: z.literal(false) }))
-    .nullable(),
+  /** null: not loaded, or out of reach. */
+  gate: z.object({ stock: z.int(), held: z.int(), forfeited: z.int(), total: z.int() }).nullable(),
   ledger: z.object({ total: z.int(), sold: z.int() }),
 });
 
@@ -54,7 +52,7 @@ export async function readOrders(admin: JsonApi, saleId: string): Promise<Map<st
     let cursor: string | undefined;
     do {
       const query = new URLSearchParams({ status, limit: String(PAGE), ...(cursor ? { after: cursor } : {}) });
-      const page = OrderPage.parse(await admin.must('GET', `/admin/sales/${saleId}/orders?${query}`));
+      const page = OrderPage.parse(await admin.must('GET', `/admin/sales/${saleId}/orders?${query.toString()}`));
       for (const order of page.orders) orders.set(order.reservationId, order);
       cursor = page.next ?? undefined;
     } while (cursor !== undefined);

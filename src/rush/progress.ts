@@ -12,9 +12,10 @@ export type Progress = { stop(): void };
 /**
  * Shows `look()` again and again until it is stopped, and then once more.
  * @param title the phase, one or two words
+ * @param print takes the lines when there is no terminal
  */
-export function showProgress(title: string, look: () => Glance): Progress {
-  const isTerminal = process.stdout.isTTY === true;
+export function showProgress(title: string, print: (line: string) => void, look: () => Glance): Progress {
+  const isTerminal = process.stdout.isTTY;
   const bar = isTerminal
     ? new cliProgress.SingleBar(
         { format: `${title} {bar} {value}/{total} {words}`, hideCursor: true, barsize: 30 },
@@ -30,7 +31,7 @@ export function showProgress(title: string, look: () => Glance): Progress {
       return;
     }
     const line = `${title}: ${done} of ${total}  ${words}`;
-    if (line !== shown) console.log(line);
+    if (line !== shown) print(line);
     shown = line;
   };
   const first = look();

@@ -48,6 +48,6 @@ export async function prepareSale(settings: RushSettings, admin: JsonApi, api: J
 }
 
 async function gateIsLoaded(admin: JsonApi, saleId: string): Promise<boolean> {
-  const view = z.object({ gate: z.object({ loaded: z.boolean() }).nullable() });
-  return view.parse(await admin.must('GET', `/admin/sales/${saleId}`)).gate?.loaded === true;
+  const view = z.object({ gate: z.looseObject({}).nullable() });
+  return view.parse(await admin.must('GET', `/admin/sales/${saleId}`)).gate !== null;
 }

@@ -1,0 +1,120 @@
+/** Commands that do one thing and end: migrate, sweep, rebuild, and the care of sales. */
+import { readConfig } from '../config.ts';
+import { phase, SaleSettings } from '../domain/sale.ts';
+import { sweep } from '../keeper/sweep.ts';
+import { checkSchema, migrate } from '../ledger/migrate.ts';
+import { getSale, ledgerFigures, listSales } from '../ledger/sales.ts';
+import { rebuild } from '../keeper/rebuild.ts';
+import { putSale, setState } from '../operations/sales.ts';
+import { createLogger, wire, type Wired } from '../wiring.ts';
+
+const print = (value: unknown) => process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+
+/** Wires up, checks the schema, works, closes. */
+async function withStores<T>(work: (wired: Wired, config: ReturnType<typeof readConfig>) => Promise<T>): Promise<T> {
+  const config = readConfig(process.env);
+  const wired = wire(config, createLogger({ LOG_LEVEL: process.env.LOG_LEVEL ? config.LOG_LEVEL : 'warn' }));
+  try {
+    await checkSchema(wired.stores.pool);
+    return await work(wired, config);
+  } finally {
+    await wired.close();
+  }
+}
+
+export async function migrateCommand(): Promise<number> {
+  const applied = await migrate(readConfig(process.env).DATABASE_URL);
+  process.stdout.write(applied.length === 0 ? 'nothing to apply\n' : `applied: ${applied.join(', ')}\n`);
+  return 0;
+}
+
+export function sweepCommand(): Promise<number> {
+  return withStores(async ({ stores }, config) => {
+    const swept = await sweep(stores, config.KEEPER_BATCH);
+    print(swept);
+    return swept.waiting === 0 ? 0 : 1;
+  });
+}
+
+export function rebuildCommand(saleId: string): Promise<number> {
+  return withStores(async ({ stores, sqs }, config) => {
+    const answer = await rebuild(stores, sqs, saleId, {
+      queueUrl: config.SQS_QUEUE_URL,
+      drainMs: config.REBUILD_DRAIN_MS,
+      timeoutMs: config.QUEUE_TIMEOUT_MS,
+    });
+    process.stdout.write(
+      answer === 'live' ? `sale ${saleId} has a live gate: nothing was done\n` : `sale ${saleId}: the gate is open\n`,
+    );
+    return 0;
+  });
+}
+
+export type SaleOptions = {
+  name: string;
+  total: number;
+  startsAt: string;
+  endsAt: string;
+  holdSeconds: number;
+  maxPerReservation: number;
+  amount: number;
+  currency: string;
+};
+
+export function saleCreateCommand(saleId: string, options: SaleOptions): Promise<number> {
+  return withStores(async ({ stores }) => {
+    const { amount, currency, ...rest } = options;
+    const { sale, created } = await putSale(
+      stores,
+      saleId,
+      SaleSettings.parse({ ...rest, price: { amount, currency } }),
+    );
+    process.stdout.write(created ? `created ${saleId}\n` : `changed ${saleId}\n`);
+    print(sale);
+    return 0;
+  });
+}
+
+export function saleListCommand(): Promise<number> {
+  return withStores(async ({ stores }) => {
+    for (const sale of await listSales(stores.pool)) {
+      process.stdout.write(`${sale.saleId}\t${phase(sale, Date.now())}\t${sale.total}\t${sale.name}\n`);
+    }
+    return 0;
+  });
+}
+
+export function saleShowCommand(saleId: string): Promise<number> {
+  return withStores(async ({ stores }) => {
+    const sale = await getSale(stores.pool, saleId);
+    if (!sale) throw new Error(`there is no sale ${saleId}`);
+    print({
+      ...sale,
+      ledger: await ledgerFigures(stores.pool, saleId),
+      gate: (await stores.gate.figures(saleId)) ?? 'not loaded',
+    });
+    return 0;
+  });
+}
+
+export function saleStateCommand(saleId: string, state: 'open' | 'paused' | 'ended'): Promise<number> {
+  return withStores(async ({ stores }) => {
+    print(await setState(stores, saleId, state));
+    return 0;
+  });
+}
+
+export function saleResizeCommand(saleId: string, total: number): Promise<number> {
+  return withStores(async ({ stores }) => {
+    const sale = await getSale(stores.pool, saleId);
+    if (!sale) throw new Error(`there is no sale ${saleId}`);
+    const { amount, currency, startsAt, endsAt, name, holdSeconds, maxPerReservation } = sale;
+    const settings = SaleSettings.parse({
+      ...{ name, holdSeconds, maxPerReservation, total, price: { amount, currency } },
+      startsAt: new Date(startsAt).toISOString(),
+      endsAt: new Date(endsAt).toISOString(),
+    });
+    print((await putSale(stores, saleId, settings)).sale);
+    return 0;
+  });
+}

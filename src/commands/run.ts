@@ -1,0 +1,70 @@
+/** Long-running commands: start, wait for the signal to stop, stop in order, within the deadline. */
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readConfig, type Config } from '../config.ts';
+import { buildApp } from '../http/app.ts';
+import { startKeeper } from '../keeper/keeper.ts';
+import { checkSchema } from '../ledger/migrate.ts';
+import { createLogger, keeperOptions, wire, workerOptions, type Wired } from '../wiring.ts';
+import { startWorker } from '../worker/worker.ts';
+
+/** Something that runs until it is stopped. */
+export type Running = { stop: () => Promise<void> };
+type Start = (wired: Wired, config: Config) => Promise<Running>;
+
+export const startApi: Start = async ({ stores, sqs, logger }, config) => {
+  const { app, directory, drain } = await buildApp({ stores, sqs, config, logger });
+  await directory.start(config.SALES_REFRESH_MS);
+  const address = await app.listen({ host: config.HOST, port: config.PORT });
+  logger.info({ address }, 'the API listens');
+  return {
+    stop: async () => {
+      drain(); // the balancer sees it at /readyz while requests are still served
+      await sleep(config.SHUTDOWN_DELAY_MS);
+      await app.close(); // answers what is in flight
+      directory.stop();
+    },
+  };
+};
+
+export const startWork: Start = ({ stores, sqs, logger }, config) => {
+  const worker = startWorker(stores, sqs, workerOptions(config));
+  logger.info({ queue: config.SQS_QUEUE_URL }, 'the worker receives');
+  return Promise.resolve(worker);
+};
+
+export const startKeep: Start = ({ stores, provider, logger }, config) => {
+  if (!provider) logger.warn({}, 'PAYMENT_PROVIDER_URL is not set: refunds stay owed until a keeper has one');
+  return Promise.resolve(startKeeper(stores, provider, keeperOptions(config)));
+};
+
+/**
+ * Runs parts of the system in this process until SIGTERM or SIGINT, then stops them in the given order.
+ * @returns the exit code: 0 when all ended by itself in time; the deadline forces 1
+ * @throws {SchemaMismatch} when the database is not this version's
+ */
+export async function runUntilSignal(starts: Start[], config = readConfig(process.env)): Promise<number> {
+  const logger = createLogger(config);
+  const wired = wire(config, logger);
+  const parts: Running[] = [];
+  try {
+    await checkSchema(wired.stores.pool);
+    for (const start of starts) parts.push(await start(wired, config));
+    const signal = await Promise.race(['SIGTERM', 'SIGINT'].map((name) => once(process, name).then(() => name)));
+    logger.info({ signal }, 'stopping');
+  } finally {
+    const forced = setTimeout(() => {
+      logger.fatal({ deadlineMs: config.SHUTDOWN_DEADLINE_MS }, 'not everything ended in time: exiting all the same');
+      process.exit(1);
+    }, config.SHUTDOWN_DEADLINE_MS);
+    for (const part of parts) await part.stop();
+    await wired.close();
+    clearTimeout(forced);
+  }
+  logger.info({}, 'stopped');
+  return 0;
+}
+
+export const serveCommand = () => runUntilSignal([startApi]);
+export const workCommand = () => runUntilSignal([startWork]);
+export const keepCommand = () => runUntilSignal([startKeep]);

@@ -1,0 +1,147 @@
+/** Admin: sales created, changed, listed, paused, resumed, ended, closed, and the list of orders for whoever ships. */
+import type { FastifyInstance } from 'fastify';
+import type { z } from 'zod';
+import { SaleSettings } from '../domain/sale.ts';
+import { GateUnavailable, type GateFigures } from '../gate/gate.ts';
+import { getSale, ledgerFigures, listOrders, listSales, START, type Cursor } from '../ledger/sales.ts';
+import { closeSale, putSale, setState } from '../operations/sales.ts';
+import { queueDepth, type QueueDepth } from '../queue/depth.ts';
+import { QueueUnavailable } from '../queue/producer.ts';
+import type { Api } from './app.ts';
+import { bearerOnly } from './auth.ts';
+import { Problem } from './problem.ts';
+import { presentReservation } from './reservations.ts';
+import { presentSale } from './sales.ts';
+import {
+  AdminSale,
+  AdminSales,
+  jsonSchema,
+  Orders,
+  OrdersQuery,
+  ProblemDocument,
+  SaleFigures,
+  SaleParams,
+} from './schemas.ts';
+
+type Params = { Params: z.infer<typeof SaleParams> };
+const problem = jsonSchema(ProblemDocument);
+const params = jsonSchema(SaleParams);
+
+export function adminRoutes(app: FastifyInstance, api: Api): void {
+  const { stores, directory, config } = api;
+  if (config.ADMIN_TOKEN.length === 0) return;
+  const adminsOnly = { onRequest: bearerOnly(config.ADMIN_TOKEN) };
+  const schema = { tags: ['admin'], params };
+
+  app.put<Params & { Body: z.infer<typeof SaleSettings> }>(
+    '/admin/sales/:saleId',
+    {
+      ...adminsOnly,
+      schema: {
+        ...schema,
+        summary: 'Create a sale, or change it to these whole settings',
+        body: jsonSchema(SaleSettings, 'input'),
+        response: { 200: jsonSchema(AdminSale), 201: jsonSchema(AdminSale), default: problem },
+      },
+    },
+    async (request, reply) => {
+      const { startsAt, endsAt } = request.body;
+      if (Date.parse(endsAt) <= Date.parse(startsAt))
+        throw new Problem('invalid_request', 'endsAt must be after startsAt');
+      const { sale, created } = await putSale(stores, request.params.saleId, request.body);
+      await directory.refresh();
+      return reply.code(created ? 201 : 200).send(presentSale(sale, Date.now()));
+    },
+  );
+
+  const actions = {
+    pause: (saleId: string) => setState(stores, saleId, 'paused'),
+    resume: (saleId: string) => setState(stores, saleId, 'open'),
+    end: (saleId: string) => setState(stores, saleId, 'ended'),
+    close: (saleId: string) => closeSale(stores, saleId),
+  };
+  for (const [action, act] of Object.entries(actions)) {
+    app.post<Params>(
+      `/admin/sales/:saleId/${action}`,
+      {
+        ...adminsOnly,
+        schema: { ...schema, summary: `${action} a sale`, response: { 200: jsonSchema(AdminSale), default: problem } },
+      },
+      async (request) => {
+        const sale = await act(request.params.saleId);
+        await directory.refresh();
+        return presentSale(sale, Date.now());
+      },
+    );
+  }
+
+  app.get(
+    '/admin/sales',
+    {
+      ...adminsOnly,
+      schema: { tags: ['admin'], summary: 'All sales', response: { 200: jsonSchema(AdminSales), default: problem } },
+    },
+    async () => ({ sales: (await listSales(stores.pool)).map((sale) => presentSale(sale, Date.now())) }),
+  );
+
+  app.get<Params>(
+    '/admin/sales/:saleId',
+    {
+      ...adminsOnly,
+      schema: {
+        ...schema,
+        summary: 'A sale with gate, queue and ledger figures side by side',
+        response: { 200: jsonSchema(SaleFigures), default: problem },
+      },
+    },
+    async (request) => figures(api, request.params.saleId),
+  );
+
+  app.get<Params & { Querystring: z.infer<typeof OrdersQuery> }>(
+    '/admin/sales/:saleId/orders',
+    {
+      ...adminsOnly,
+      schema: {
+        ...schema,
+        summary: 'Orders of one status, in the order in which they came into it',
+        querystring: jsonSchema(OrdersQuery, 'input'),
+        response: { 200: jsonSchema(Orders), default: problem },
+      },
+    },
+    async ({ params: { saleId }, query: { status, after, limit } }) => {
+      if (!(await directory.find(saleId))) throw new Problem('sale_not_found');
+      const { orders, next } = await listOrders(stores.pool, {
+        saleId,
+        status,
+        after: parseCursor(after),
+        limit: Number(limit),
+      });
+      return { orders: orders.map(presentReservation), next: next && `${next.xid}.${next.reservationId}` };
+    },
+  );
+}
+
+function parseCursor(text: string | undefined): Cursor {
+  const [xid, reservationId] = text?.split('.') ?? [];
+  return xid !== undefined && reservationId !== undefined ? { xid, reservationId } : START;
+}
+
+async function figures({ stores, sqs, config }: Api, saleId: string) {
+  const sale = await getSale(stores.pool, saleId);
+  const ledger = await ledgerFigures(stores.pool, saleId);
+  if (!sale || !ledger) throw new Problem('sale_not_found');
+  const away: string[] = [];
+  const orNull =
+    <T>(name: string, kind: new () => Error) =>
+    (error: unknown): T | null => {
+      if (!(error instanceof kind)) throw error;
+      away.push(`${name}: ${error.message}`);
+      return null;
+    };
+  const [gate, queue] = await Promise.all([
+    stores.gate.figures(saleId).catch(orNull<GateFigures>('gate', GateUnavailable)),
+    queueDepth(sqs, config.SQS_QUEUE_URL, config.QUEUE_TIMEOUT_MS).catch(orNull<QueueDepth>('queue', QueueUnavailable)),
+  ]);
+  const { now, ...units } = gate ?? { now: Date.now() };
+  return { ...presentSale(sale, now), gate: gate ? units : null, queue, ledger, away };
+}

@@ -1,0 +1,119 @@
+/** The API: routes and the rules that hold for all of them. Builds the app; never listens by itself. */
+import { METHODS } from 'node:http';
+import swagger from '@fastify/swagger';
+import Fastify, { LogController, type FastifyInstance, type RouteShorthandOptions } from 'fastify';
+import type { SQSClient } from '@aws-sdk/client-sqs';
+import type { Logger } from 'pino';
+import type { Config } from '../config.ts';
+import type { Stores } from '../operations/stores.ts';
+import { adminRoutes } from './admin.ts';
+import { bearerOnly } from './auth.ts';
+import { Directory } from './directory.ts';
+import { onClientError, onError } from './errors.ts';
+import { healthRoutes } from './health.ts';
+import { sendProblem } from './problem.ts';
+import { reservationRoutes } from './reservations.ts';
+import { reserveRoute } from './reserve.ts';
+import { saleRoute } from './sales.ts';
+import { webhookRoute } from './webhook.ts';
+
+/** What the routes are given. */
+export type Api = {
+  stores: Stores;
+  sqs: SQSClient;
+  config: Config;
+  directory: Directory;
+  /** The check of who may act for a buyer. */
+  buyersOnly: Pick<RouteShorthandOptions, 'onRequest'>;
+  life: { draining: boolean };
+};
+
+export type BuiltApp = { app: FastifyInstance; directory: Directory; drain: () => void };
+
+const BODY_LIMIT = 64 * 1024;
+/** Longer than any id, so that too long a one is told to be wrong, not to be unknown. */
+const MAX_PARAM = 512;
+
+export async function buildApp(deps: {
+  stores: Stores;
+  sqs: SQSClient;
+  config: Config;
+  logger: Logger;
+}): Promise<BuiltApp> {
+  const { stores, sqs, config, logger } = deps;
+  const app: FastifyInstance = Fastify({
+    loggerInstance: logger.child({ part: 'api' }) as FastifyInstance['log'],
+    logController: new LogController({ disableRequestLogging: true }),
+    bodyLimit: BODY_LIMIT,
+    keepAliveTimeout: config.KEEP_ALIVE_MS,
+    requestTimeout: 30_000,
+    connectionTimeout: 0,
+    return503OnClosing: false, // what still comes on a kept-alive connection is answered, with Connection: close
+    routerOptions: { maxParamLength: MAX_PARAM },
+    frameworkErrors: (error, request, reply) => onError(error, request, reply),
+    clientErrorHandler: onClientError,
+    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } },
+  });
+  const directory = new Directory(stores);
+  const life = { draining: false };
+  const api: Api = { stores, sqs, config, directory, life, buyersOnly: buyersCheck(config, logger) };
+
+  app.setErrorHandler(onError);
+  app.setNotFoundHandler((_request, reply) => sendProblem(reply, 'not_found'));
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: { title: 'flashgate', description: 'Reservations for flash sales', version: '1' },
+      components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },
+    },
+  });
+  const methods = collectMethods(app);
+  healthRoutes(app, api);
+  saleRoute(app, api);
+  if (config.AUTH_MODE === 'none' || config.SERVICE_TOKEN.length > 0) {
+    reserveRoute(app, api);
+    reservationRoutes(app, api);
+  }
+  adminRoutes(app, api);
+  webhookRoute(app, api);
+  app.get('/openapi.json', { schema: { hide: true } }, () => Promise.resolve(app.swagger()));
+  await app.after();
+  refuseOtherMethods(app, methods);
+  return { app, directory, drain: () => (life.draining = true) };
+}
+
+function buyersCheck(config: Config, logger: Logger): Api['buyersOnly'] {
+  if (config.AUTH_MODE === 'none') {
+    logger.warn({}, 'AUTH_MODE=none: anybody may reserve for anybody. Never use this where buyers can reach it');
+    return {};
+  }
+  return { onRequest: bearerOnly(config.SERVICE_TOKEN) };
+}
+
+/** Notes the methods of each path as routes are added. */
+function collectMethods(app: FastifyInstance): Map<string, Set<string>> {
+  const methods = new Map<string, Set<string>>();
+  app.addHook('onRoute', ({ url, method }) => {
+    const known = methods.get(url) ?? new Set();
+    for (const each of [method].flat()) known.add(each);
+    methods.set(url, known);
+  });
+  return methods;
+}
+
+/** Any other method on a path that exists is 405, and says what is allowed. */
+function refuseOtherMethods(app: FastifyInstance, methods: Map<string, Set<string>>): void {
+  for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
+  for (const [url, allowed] of [...methods]) {
+    const allow = [...allowed].sort().join(', ');
+    app.route({
+      url,
+      method: app.supportedMethods.filter((method) => !allowed.has(method)),
+      schema: { hide: true },
+      onRequest: (_request, reply, _done) => {
+        sendProblem(reply.header('allow', allow), 'method_not_allowed');
+      },
+      handler: (_request, reply) => reply,
+    });
+  }
+}

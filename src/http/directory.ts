@@ -1,0 +1,78 @@
+/**
+ * The sales that this process knows, refreshed from the ledger: unknown sales are told apart without a query per
+ * request, and what is left of a sale is read from the gate once a second at most, however many ask.
+ */
+import type { Sale } from '../domain/sale.ts';
+import type { Gate, GateFigures } from '../gate/gate.ts';
+import type { Pool } from '../ledger/db.ts';
+import { listSales } from '../ledger/sales.ts';
+import type { Log } from '../operations/stores.ts';
+
+/** A sale that this process has not heard of is looked for at once, but at most this often. */
+const LOOK_EVERY_MS = 200;
+const FIGURES_FOR_MS = 1000;
+
+type Seen = { at: number; figures: Promise<GateFigures | undefined> };
+
+export class Directory {
+  #sales = new Map<string, Sale>();
+  #seen = new Map<string, Seen>();
+  #readAt = -Infinity;
+  #reading: Promise<void> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #stores: { pool: Pool; gate: Gate; log: Log };
+
+  constructor(stores: { pool: Pool; gate: Gate; log: Log }) {
+    this.#stores = stores;
+  }
+
+  /** Reads the list, and again every `everyMs`; a read that fails keeps the list and is logged. */
+  async start(everyMs: number): Promise<void> {
+    await this.refresh();
+    this.#timer = setInterval(() => {
+      this.refresh().catch((error: unknown) => {
+        this.#stores.log.warn({ err: error }, 'the list of sales could not be refreshed: the last one is kept');
+      });
+    }, everyMs);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** One read at a time, however many wait for it. @throws {LedgerUnavailable} */
+  refresh(): Promise<void> {
+    this.#reading ??= listSales(this.#stores.pool)
+      .then((sales) => {
+        this.#sales = new Map(sales.map((sale) => [sale.saleId, sale]));
+      })
+      .finally(() => {
+        this.#readAt = performance.now();
+        this.#reading = undefined;
+      });
+    return this.#reading;
+  }
+
+  /** From memory alone. */
+  known(saleId: string): Sale | undefined {
+    return this.#sales.get(saleId);
+  }
+
+  /**
+   * A sale that may have been created a moment ago through another process.
+   * @throws {LedgerUnavailable} when the ledger is away and the sale is not known here
+   */
+  async find(saleId: string): Promise<Sale | undefined> {
+    if (!this.#sales.has(saleId) && performance.now() - this.#readAt > LOOK_EVERY_MS) await this.refresh();
+    return this.#sales.get(saleId);
+  }
+
+  /** What the gate has of a sale, at most a second old. @throws {GateUnavailable} */
+  figures(saleId: string): Promise<GateFigures | undefined> {
+    const seen = this.#seen.get(saleId);
+    if (seen && performance.now() - seen.at < FIGURES_FOR_MS) return seen.figures;
+    const figures = this.#stores.gate.figures(saleId);
+    this.#seen.set(saleId, { at: performance.now(), figures });
+    return figures;
+  }
+}

@@ -1,0 +1,61 @@
+/** From an error to the problem document that a client gets. No stack trace leaves the process. */
+import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import { Overloaded, TooLate } from '../batcher.ts';
+import { GateUnavailable } from '../gate/gate.ts';
+import { LedgerUnavailable } from '../ledger/db.ts';
+import { SaleConflict } from '../operations/sales.ts';
+import { QueueUnavailable } from '../queue/producer.ts';
+import { Problem, PROBLEM_TYPE, problemBody, problems, sendProblem, type ProblemCode } from './problem.ts';
+
+/** Errors of the stores, each with its named 503. */
+const AWAY: [new (...args: never[]) => Error, ProblemCode][] = [
+  [GateUnavailable, 'gate_unavailable'],
+  [QueueUnavailable, 'queue_unavailable'],
+  [LedgerUnavailable, 'ledger_unavailable'],
+  [Overloaded, 'overloaded'],
+  [TooLate, 'overloaded'],
+];
+
+/** Fastify's own errors (its documentation, "Errors"). */
+const FASTIFY: Record<string, ProblemCode> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
+};
+
+export function onError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  if (error instanceof Problem) return sendProblem(reply, error.code, error.extra);
+  if (error instanceof SaleConflict) return sendProblem(reply, error.code, { detail: error.message });
+  const away = AWAY.find(([kind]) => error instanceof kind);
+  if (away) {
+    request.log.warn({ err: error }, away[1]);
+    return sendProblem(reply, away[1]);
+  }
+  const known = FASTIFY[error.code];
+  if (known) return sendProblem(reply, known);
+  if (error.validation ?? (error.statusCode !== undefined && error.statusCode < 500)) {
+    return sendProblem(reply, 'invalid_request', { detail: error.message });
+  }
+  request.log.error({ err: error }, 'unexpected');
+  return sendProblem(reply, 'internal_error');
+}
+
+/** What Node's parser refuses before there is a request. */
+export function onClientError(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const codes: Record<string, ProblemCode> = {
+    HPE_HEADER_OVERFLOW: 'headers_too_large',
+    ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
+  };
+  const code = codes[error.code ?? ''] ?? 'invalid_request';
+  const body = problemBody(code);
+  const status = problems[code][0];
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nContent-Type: ${PROBLEM_TYPE}\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}

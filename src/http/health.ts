@@ -1,0 +1,42 @@
+/** GET /livez: the process. GET /readyz: ready to take traffic; a shared dependency that is away is told, not fatal. */
+import type { FastifyInstance } from 'fastify';
+import { queueDepth } from '../queue/depth.ts';
+import type { Api } from './app.ts';
+import { Health, jsonSchema, Readiness } from './schemas.ts';
+
+export function healthRoutes(app: FastifyInstance, { stores, sqs, config, life }: Api): void {
+  const readiness = jsonSchema(Readiness);
+  app.get(
+    '/livez',
+    { schema: { tags: ['health'], summary: 'The process answers', response: { 200: jsonSchema(Health) } } },
+    () => Promise.resolve({ status: 'ok' }),
+  );
+  app.get(
+    '/readyz',
+    {
+      schema: {
+        tags: ['health'],
+        summary: 'Ready to take traffic; the dependencies’ state in the body',
+        response: { 200: readiness, 503: readiness },
+      },
+    },
+    async (_request, reply) => {
+      const [redis, postgres, queue] = await Promise.all([
+        state(stores.gate.check()),
+        state(stores.pool.query('select 1')),
+        state(queueDepth(sqs, config.SQS_QUEUE_URL, config.QUEUE_TIMEOUT_MS)),
+      ]);
+      const status = life.draining ? 'draining' : 'ok';
+      return reply.code(status === 'ok' ? 200 : 503).send({ status, dependencies: { redis, postgres, queue } });
+    },
+  );
+}
+
+async function state(check: Promise<unknown>) {
+  try {
+    await check;
+    return { ok: true };
+  } catch (error) {
+    return { ok: false, detail: error instanceof Error ? error.message : String(error) };
+  }
+}

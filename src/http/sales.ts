@@ -1,0 +1,47 @@
+/** GET /sales/{saleId}: public, from memory, cacheable for a second. */
+import type { FastifyInstance } from 'fastify';
+import type { z } from 'zod';
+import { phase, type Sale } from '../domain/sale.ts';
+import type { Api } from './app.ts';
+import { Problem } from './problem.ts';
+import { jsonSchema, ProblemDocument, PublicSale, SaleParams } from './schemas.ts';
+
+/** A sale's settings as the interface tells them, in the phase of that moment (epoch milliseconds). */
+export function presentSale(sale: Sale, now: number) {
+  const { amount, currency, openedAt: _, startsAt, endsAt, ...rest } = sale;
+  return {
+    ...rest,
+    state: phase(sale, now),
+    startsAt: new Date(startsAt).toISOString(),
+    endsAt: new Date(endsAt).toISOString(),
+    price: { amount, currency },
+  };
+}
+
+export function saleRoute(app: FastifyInstance, { directory }: Api): void {
+  app.get<{ Params: z.infer<typeof SaleParams> }>(
+    '/sales/:saleId',
+    {
+      schema: {
+        tags: ['buyers'],
+        summary: 'A sale as anybody may see it',
+        params: jsonSchema(SaleParams),
+        response: { 200: jsonSchema(PublicSale), default: jsonSchema(ProblemDocument) },
+      },
+    },
+    async (request, reply) => {
+      const { saleId } = request.params;
+      const sale = await directory.find(saleId);
+      if (!sale) throw new Problem('sale_not_found');
+      const closed = sale.state === 'closed';
+      const figures = closed ? undefined : await directory.figures(saleId);
+      if (!figures && !closed) throw new Problem('gate_not_loaded');
+      const now = figures?.now ?? Date.now();
+      return reply.header('cache-control', 'public, max-age=1').send({
+        ...presentSale(sale, now),
+        unitsLeft: Math.max(0, figures?.stock ?? 0), // below zero is the gate's own book-keeping: none left
+        serverTime: new Date(now).toISOString(),
+      });
+    },
+  );
+}

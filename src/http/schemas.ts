@@ -1,0 +1,108 @@
+/** The HTTP interface in zod: the one source of validation (without coercion), types and OpenAPI. */
+import { z } from 'zod';
+import { Currency, OrderReason, OrderStatus, ReservationStatus, SaleId, UserId } from '../domain/reservation.ts';
+import { SalePhase } from '../domain/sale.ts';
+import { problems } from './problem.ts';
+
+const Time = z.iso.datetime();
+const Amount = z.int().min(0);
+const Money = { amount: Amount, currency: Currency };
+
+export const SaleParams = z.strictObject({ saleId: SaleId });
+export const ReservationParams = z.strictObject({ saleId: SaleId, reservationId: z.string().min(1).max(64) });
+export const BuyerQuery = z.strictObject({ userId: UserId });
+export const ReserveBody = z.strictObject({ userId: UserId, qty: z.int().min(1).default(1) });
+
+export const Reserved = z
+  .object({
+    outcome: z.enum(['ok', 'dup']),
+    reservationId: z.uuid(),
+    saleId: SaleId,
+    userId: UserId,
+    qty: z.int(),
+    ...Money,
+    reservedAt: Time,
+    expiresAt: Time,
+  })
+  .meta({ id: 'Reserved' });
+
+export const Reservation = Reserved.omit({ outcome: true })
+  .extend({
+    status: ReservationStatus,
+    reason: OrderReason.optional(),
+    refund: z.enum(['PENDING', 'SUBMITTED', 'SUCCEEDED', 'FAILED']).optional(),
+  })
+  .meta({ id: 'Reservation' });
+
+export const PublicSale = z
+  .object({
+    saleId: SaleId,
+    name: z.string(),
+    state: SalePhase,
+    startsAt: Time,
+    endsAt: Time,
+    total: z.int(),
+    unitsLeft: z.int(),
+    holdSeconds: z.int(),
+    maxPerReservation: z.int(),
+    price: z.object(Money),
+    serverTime: Time,
+  })
+  .meta({ id: 'Sale' });
+
+export const AdminSale = PublicSale.omit({ unitsLeft: true, serverTime: true })
+  .extend({ settings: z.int() })
+  .meta({ id: 'AdminSale' });
+export const AdminSales = z.object({ sales: z.array(AdminSale) }).meta({ id: 'AdminSales' });
+
+/** Gate, queue and ledger side by side; a store that is away is null and named in `away`. */
+export const SaleFigures = AdminSale.extend({
+  gate: z
+    .object({
+      ...{ state: z.string(), stock: z.int(), held: z.int(), forfeited: z.int(), total: z.int(), settings: z.int() },
+      ...{ unqueued: z.int(), generation: z.string(), version: z.int() },
+    })
+    .nullable(),
+  queue: z.object({ waiting: z.int(), inFlight: z.int(), deadLetters: z.int().nullable() }).nullable(),
+  ledger: z.object({ total: z.int(), sold: z.int(), byStatus: z.record(OrderStatus, z.int()) }),
+  away: z.array(z.string()),
+}).meta({ id: 'SaleFigures' });
+
+export const OrdersQuery = z.strictObject({
+  status: OrderStatus.default('PAID'),
+  after: z
+    .string()
+    .regex(/^\d{1,20}\.[0-9a-f-]{36}$/)
+    .optional(),
+  limit: z
+    .string()
+    .regex(/^([1-9]\d{0,2}|1000)$/)
+    .default('100'),
+});
+/** `next` is the cursor for the following page; null when this page is empty. Keep the last one to ask again later. */
+export const Orders = z
+  .object({ orders: z.array(Reservation.extend({ status: OrderStatus })), next: z.string().nullable() })
+  .meta({ id: 'Orders' });
+
+export const Received = z.object({ state: z.enum(['applied', 'parked', 'ignored']), outcome: z.string() });
+const Reachable = z.object({ ok: z.boolean(), detail: z.string().optional() });
+export const Health = z.object({ status: z.literal(['ok', 'starting', 'draining']) });
+export const Readiness = Health.extend({
+  dependencies: z.object({ redis: Reachable, postgres: Reachable, queue: Reachable }),
+});
+
+export const ProblemDocument = z
+  .looseObject({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    code: z.enum(Object.keys(problems) as [keyof typeof problems]),
+    detail: z.string().optional(),
+  })
+  .meta({ id: 'Problem' });
+
+/** A zod schema as JSON Schema, for Fastify's compiled validators and for OpenAPI. */
+export function jsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output'): object {
+  const { $schema: _, id: __, ...rest } = z.toJSONSchema(schema, { io, target: 'draft-7', reused: 'inline' });
+  return rest;
+}

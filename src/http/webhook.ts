@@ -1,0 +1,82 @@
+/** POST /webhooks/payments: Standard Webhooks. 2xx only once the event is durable; then a redelivery changes nothing. */
+import type { FastifyInstance } from 'fastify';
+import { Webhook, WebhookVerificationError } from 'standardwebhooks';
+import { AnyEvent, PaymentEvent, PaymentEventType, type KnownEvent } from '../domain/payment.ts';
+import { applyEvent } from '../ledger/payments.ts';
+import { finish } from '../operations/finish.ts';
+import type { Api } from './app.ts';
+import { Problem } from './problem.ts';
+import { jsonSchema, ProblemDocument, Received } from './schemas.ts';
+
+export function webhookRoute(app: FastifyInstance, { stores, config }: Api): void {
+  if (config.WEBHOOK_SECRET.length === 0) return;
+  const webhooks = config.WEBHOOK_SECRET.map((secret) => new Webhook(secret));
+  // The signature covers the bytes as they came, so in this scope nothing parses them before it is checked.
+  void app.register((scope, _, done) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, parsed) => {
+      parsed(null, body);
+    });
+    scope.post<{ Body: Buffer | undefined }>(
+      '/webhooks/payments',
+      {
+        schema: {
+          tags: ['payment provider'],
+          summary: 'A payment event, signed as Standard Webhooks say',
+          response: { 200: jsonSchema(Received), default: jsonSchema(ProblemDocument) },
+        },
+      },
+      async (request) => {
+        const text = verify(webhooks, request.body ?? Buffer.alloc(0), request.headers);
+        const event = parseEvent(text, String(request.headers['webhook-id']));
+        if (!event) return { state: 'ignored', outcome: 'unknown_type' };
+        const { state, outcome, ended } = await applyEvent(stores.pool, event);
+        request.log.info(
+          { eventId: event.eventId, type: event.type, reservationId: event.reservationId, outcome },
+          'payment event',
+        );
+        await finish(stores, ended);
+        return { state, outcome };
+      },
+    );
+    done();
+  });
+}
+
+/** @returns the body's text, once one of the secrets has signed it */
+function verify(webhooks: Webhook[], body: Buffer, headers: Record<string, string | string[] | undefined>): string {
+  const id = headers['webhook-id'];
+  if (typeof id !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(id)) throw new Problem('bad_signature');
+  const text = body.toString('utf8');
+  let late = false;
+  for (const webhook of webhooks) {
+    try {
+      webhook.verify(text, headers as Record<string, string>, { jsonParse: false });
+      return text;
+    } catch (error) {
+      if (!(error instanceof WebhookVerificationError)) throw error;
+      late ||= /timestamp too (old|new)/i.test(error.message);
+    }
+  }
+  throw new Problem(late ? 'timestamp_out_of_range' : 'bad_signature');
+}
+
+/** @returns undefined for a type that means nothing to us */
+function parseEvent(text: string, eventId: string): KnownEvent | undefined {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch (error) {
+    throw new Problem('malformed_event', `the body is not JSON: ${String(error)}`);
+  }
+  const any = AnyEvent.safeParse(json);
+  if (!any.success) throw new Problem('malformed_event', any.error.issues.map(describe).join('; '));
+  if (!PaymentEventType.safeParse(any.data.type).success) return undefined;
+  const event = PaymentEvent.safeParse(json);
+  if (!event.success) throw new Problem('malformed_event', event.error.issues.map(describe).join('; '));
+  const { type, data } = event.data;
+  const { paymentId, reservationId, amount, currency } = data;
+  return { eventId, type, paymentId, reservationId, amount, currency };
+}
+
+const describe = ({ path, message }: { path: PropertyKey[]; message: string }) => `${path.join('.')}: ${message}`;

@@ -1,0 +1,131 @@
+/** The only place where clients are made: from checked settings to the stores that everything else is given. */
+import { SQSClient } from '@aws-sdk/client-sqs';
+import { NodeHttpHandler } from '@smithy/node-http-handler';
+import { Redis } from 'ioredis';
+import { pino, type Logger } from 'pino';
+import type { Config } from './config.ts';
+import { Gate } from './gate/gate.ts';
+import { createPool } from './ledger/db.ts';
+import type { KeeperOptions } from './keeper/keeper.ts';
+import type { Stores } from './operations/stores.ts';
+import { httpProvider } from './provider/http.ts';
+import type { PaymentProvider } from './provider/port.ts';
+import { Producer } from './queue/producer.ts';
+import type { WorkerOptions } from './worker/worker.ts';
+
+export type Wired = {
+  stores: Stores;
+  sqs: SQSClient;
+  logger: Logger;
+  provider: PaymentProvider | undefined;
+  /** Lets what is under way end, then closes the connections. */
+  close: () => Promise<void>;
+};
+
+export function createLogger(config: Pick<Config, 'LOG_LEVEL'>): Logger {
+  return pino({ name: 'flashgate', level: config.LOG_LEVEL });
+}
+
+export function wire(config: Config, logger: Logger): Wired {
+  const redis = createRedis(config, logger);
+  const gate = new Gate(redis, {
+    timeoutMs: config.GATE_TIMEOUT_MS,
+    batch: config.GATE_BATCH,
+    pending: config.GATE_PENDING,
+  });
+  const pool = createPool({
+    connectionString: config.DATABASE_URL,
+    max: config.DB_POOL,
+    connectTimeoutMs: config.DB_CONNECT_TIMEOUT_MS,
+    lockTimeoutMs: config.DB_LOCK_TIMEOUT_MS,
+    statementTimeoutMs: config.DB_STATEMENT_TIMEOUT_MS,
+    idleInTransactionTimeoutMs: config.DB_IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    onIdleError: (error) => logger.warn({ err: error }, 'an idle connection to Postgres was lost'),
+  });
+  const sqs = createSqs(config);
+  const producer = new Producer(sqs, {
+    queueUrl: config.SQS_QUEUE_URL,
+    timeoutMs: config.QUEUE_TIMEOUT_MS,
+    inFlight: config.QUEUE_SENDS_IN_FLIGHT,
+    pending: config.QUEUE_PENDING,
+  });
+  const { PAYMENT_PROVIDER_URL: baseUrl, PAYMENT_PROVIDER_TOKEN: token, PROVIDER_TIMEOUT_MS: timeoutMs } = config;
+  return {
+    stores: { pool, gate, producer, log: logger },
+    sqs,
+    logger,
+    provider: baseUrl === undefined ? undefined : httpProvider({ baseUrl, token, timeoutMs }),
+    close: async () => {
+      await producer.drained();
+      await gate.drained();
+      redis.disconnect();
+      sqs.destroy();
+      await pool.end();
+    },
+  };
+}
+
+/** Nothing waits in the client while Redis is away, and nothing is sent twice by it: both are the callers' business. */
+function createRedis(config: Config, logger: Logger): Redis {
+  const redis = new Redis(config.REDIS_URL, {
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: config.GATE_TIMEOUT_MS * 4,
+    socketTimeout: config.GATE_TIMEOUT_MS * 4, // a connection that went silent is given up, not waited for
+    retryStrategy: (attempt) => Math.min(50 * attempt, 500),
+    // A master that was demoted refuses writes: its name may point to the new one by now.
+    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+  });
+  let away = false;
+  redis.on('error', (error: Error) => {
+    if (!away) logger.warn({ err: error }, 'Redis is away: 503 until it is back');
+    away = true;
+  });
+  redis.on('ready', () => {
+    if (away) logger.info({}, 'Redis is back');
+    away = false;
+  });
+  return redis;
+}
+
+function createSqs(config: Config): SQSClient {
+  const seconds = (config.QUEUE_WAIT_SECONDS + 5) * 1000;
+  return new SQSClient({
+    region: config.AWS_REGION,
+    ...(config.SQS_ENDPOINT === undefined ? {} : { endpoint: config.SQS_ENDPOINT }),
+    maxAttempts: 2,
+    requestHandler: new NodeHttpHandler({
+      connectionTimeout: config.QUEUE_TIMEOUT_MS,
+      requestTimeout: Math.max(seconds, config.QUEUE_TIMEOUT_MS),
+      throwOnRequestTimeout: true,
+      // Enough for every send and every long poll at once, so that no send waits behind a poll.
+      httpAgent: { keepAlive: true, maxSockets: config.QUEUE_SENDS_IN_FLIGHT + config.WORKER_RECEIVERS * 2 + 8 },
+      httpsAgent: { keepAlive: true, maxSockets: config.QUEUE_SENDS_IN_FLIGHT + config.WORKER_RECEIVERS * 2 + 8 },
+    }),
+  });
+}
+
+export function workerOptions(config: Config): WorkerOptions {
+  return {
+    queueUrl: config.SQS_QUEUE_URL,
+    receivers: config.WORKER_RECEIVERS,
+    batch: config.WORKER_BATCH,
+    waitSeconds: config.QUEUE_WAIT_SECONDS,
+    visibilitySeconds: config.QUEUE_VISIBILITY_SECONDS,
+  };
+}
+
+export function keeperOptions(config: Config): KeeperOptions {
+  return {
+    intervalMs: config.KEEPER_INTERVAL_MS,
+    batch: config.KEEPER_BATCH,
+    parkedGraceMs: config.PARKED_GRACE_MS,
+    resend: { graceMs: config.UNQUEUED_GRACE_MS, batch: config.KEEPER_BATCH, timeoutMs: config.QUEUE_TIMEOUT_MS * 5 },
+    refund: {
+      backoffMs: config.PROVIDER_TIMEOUT_MS * 2,
+      keyLifetimeMs: config.PROVIDER_KEY_LIFETIME_MS,
+      batch: 20,
+    },
+  };
+}
