@@ -18,8 +18,8 @@ const MAY_IMPORT = {
   audit: [],
 };
 
-/** A file directly in src/ that knows nothing of the product, and may be used by any folder but these two. */
-const SHARED = 'batcher.ts';
+/** Files directly in src/ that know nothing of the product, or are types of settings: for any folder but these two. */
+const SHARED = '(batcher|config).ts';
 const ALONE = ['domain', 'audit'];
 
 /** Clients of the stores belong to the folders that speak to them; elsewhere only their types may be named. */
@@ -27,7 +27,7 @@ const CLIENTS = ['pg', 'ioredis', '@aws-sdk/client-sqs'];
 const SPEAKS_TO_STORES = [...STORES, 'audit'];
 
 /** What scripts/ use of Node.js' globals. */
-const NODE = ['URL', 'clearInterval', 'console', 'fetch', 'performance', 'process', 'setInterval'];
+const NODE = ['AbortSignal', 'URL', 'clearInterval', 'console', 'fetch', 'performance', 'process', 'setInterval'];
 
 const directions = Object.entries(MAY_IMPORT).map(([folder, others]) => {
   const allowed = [...others.map((other) => `${other}/`), ...(ALONE.includes(folder) ? [] : [SHARED])].join('|');

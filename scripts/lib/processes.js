@@ -93,7 +93,8 @@ export function exitCode(child) {
 
 /**
  * Calls `act(signal)` when this process is asked to end: by Ctrl-C, by a signal, or because npm, which started it, is
- * gone and could no longer pass one on (this counts as SIGTERM).
+ * gone and could no longer pass one on (this counts as SIGTERM). npm is our parent, and not a shell in between, since
+ * the scripts in package.json say `exec`.
  */
 export function onEnd(act) {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => act(signal));

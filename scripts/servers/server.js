@@ -12,11 +12,23 @@ const PORT_TAKEN = /address already in use|could not create any TCP\/IP sockets|
 const PORT_TRIES = 20;
 
 /** A port of 127.0.0.1 that was free a moment ago. */
-export function freePort() {
+export const freePort = () => listenOnce(0);
+
+/** Whether nobody listens on that port of 127.0.0.1. */
+export const isFree = (port) =>
+  listenOnce(port).then(
+    () => true,
+    (error) => {
+      if (error.code !== 'EADDRINUSE' && error.code !== 'EACCES') throw error;
+      return false;
+    },
+  );
+
+function listenOnce(wanted) {
   return new Promise((resolve, reject) => {
     const probe = createServer().unref();
     probe.once('error', reject);
-    probe.listen(0, '127.0.0.1', () => {
+    probe.listen(wanted, '127.0.0.1', () => {
       const { port } = probe.address();
       probe.close(() => resolve(port));
     });

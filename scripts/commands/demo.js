@@ -1,0 +1,56 @@
+// `npm run demo [-- options of flashgate rush]`: the whole system, a sale, a crowd, the audit; then all of it is gone.
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { SetupError } from '../lib/processes.js';
+import { freePort, isFree } from '../servers/server.js';
+import { newSecrets, untilReady, withSystem } from './system.js';
+
+const PORT_TRIES = 5;
+
+/** Nobody waits for minutes in a demo: what the keeper repairs after a grace, it repairs soon. In milliseconds. */
+const SHORT_GRACES = { KEEPER_INTERVAL_MS: '250', UNQUEUED_GRACE_MS: '3000', PARKED_GRACE_MS: '10000' };
+
+/** @returns the exit code of the rush: 0 only if the audit holds */
+export function run(args, say) {
+  return withSystem({ name: 'demo', say }, async ({ env, folder, flashgate, isEnding }) => {
+    const log = join(folder, 'up.log');
+    const settings = { LOG_LEVEL: 'warn', ...process.env, ...env, ...SHORT_GRACES, ...newSecrets() };
+    try {
+      const { up, url, providerUrl } = await startUp(flashgate, settings, log);
+      say(`flashgate  ${url}\n`);
+      const rush = flashgate(['rush', '--url', url, '--provider-url', providerUrl, ...args], { env: settings });
+      const failed = up.done.then((code) => {
+        throw new SetupError(`the application ended in the middle of the rush (exit code ${code})`);
+      });
+      const code = await Promise.race([rush.done, failed]);
+      if (code !== 0 && !isEnding()) say(`\nThe end of the application's log:\n${tail(log)}`);
+      return code;
+    } catch (error) {
+      if (!isEnding()) say(`\nThe end of the application's log:\n${tail(log)}`);
+      throw error;
+    }
+  });
+}
+
+/** Starts `flashgate up` on free ports; on others if somebody else was faster. */
+async function startUp(flashgate, settings, log) {
+  for (let attempt = 1; ; attempt++) {
+    const [port, providerPort] = [await freePort(), await freePort()];
+    const [url, providerUrl] = [port, providerPort].map((number) => `http://127.0.0.1:${number}`);
+    const file = openSync(log, 'w');
+    const env = { ...settings, HOST: '127.0.0.1', PORT: String(port), PROVIDER_PORT: String(providerPort) };
+    const up = flashgate(['up'], { env, stdio: ['ignore', file, file] });
+    closeSync(file);
+    try {
+      await untilReady(up, url);
+      return { up, url, providerUrl };
+    } catch (error) {
+      const free = up.exitCode === null || ((await isFree(port)) && (await isFree(providerPort)));
+      if (free || attempt === PORT_TRIES) throw error;
+    }
+  }
+}
+
+function tail(path) {
+  return readFileSync(path, 'utf8').trim().split('\n').slice(-20).join('\n') || '(it is empty)';
+}

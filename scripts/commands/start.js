@@ -1,0 +1,37 @@
+// `npm start`: the whole system on one machine until Ctrl-C. Its data, tokens and sales are there again next time.
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { KEPT } from '../lib/folders.js';
+import { firstFreePort, newSecrets, untilReady, withSystem } from './system.js';
+
+/** @returns 0 after Ctrl-C, the exit code of `flashgate up` if that ended by itself */
+export async function run(args, say) {
+  let ready = false;
+  const code = await withSystem({ name: 'start', keep: true, say }, async ({ env, flashgate }) => {
+    const wanted = Number(process.env.PORT || 3000);
+    const port = await firstFreePort(wanted);
+    if (port !== wanted) say(`port ${wanted} is taken; using ${port}`);
+    const providerPort = await firstFreePort(Number(process.env.PROVIDER_PORT || port + 1));
+    const settings = { ...keptSecrets(), ...process.env, ...env };
+    const up = flashgate(['up', ...args], {
+      env: { ...settings, PORT: String(port), PROVIDER_PORT: String(providerPort) },
+    });
+    const host = process.env.HOST || '127.0.0.1';
+    await untilReady(up, `http://${['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host}:${port}`);
+    ready = true;
+    for (const name of ['SERVICE_TOKEN', 'ADMIN_TOKEN', 'WEBHOOK_SECRET']) say(`${name}=${settings[name]}`);
+    say('Stop with Ctrl-C.');
+    return await up.done;
+  });
+  return ready && code > 128 ? 0 : code;
+}
+
+/** The tokens of the first start, so that a shop that was connected to it stays connected. */
+function keptSecrets() {
+  const path = join(KEPT, 'secrets.json');
+  if (existsSync(path)) return JSON.parse(readFileSync(path, 'utf8'));
+  const secrets = newSecrets();
+  mkdirSync(KEPT, { recursive: true });
+  writeFileSync(path, JSON.stringify(secrets, null, 2), { mode: 0o600 });
+  return secrets;
+}
