@@ -88,8 +88,9 @@ export async function writeReport(file: string, report: AuditReport): Promise<vo
     }
     await rename(draft, file);
   } catch (error) {
-    await unlink(draft).catch((gone: NodeJS.ErrnoException) => {
-      if (gone.code !== 'ENOENT' && gone.code !== 'ENOTDIR') throw gone;
+    await unlink(draft).catch((gone: unknown) => {
+      const code = gone instanceof Error && 'code' in gone ? gone.code : undefined;
+      if (code !== 'ENOENT' && code !== 'ENOTDIR') throw gone;
     });
     throw error;
   }

@@ -2,10 +2,10 @@
 import type { FastifyInstance } from 'fastify';
 import type { z } from 'zod';
 import { SaleSettings } from '../domain/sale.ts';
-import { GateUnavailable, type GateFigures } from '../gate/gate.ts';
+import { GateUnavailable } from '../gate/gate.ts';
 import { getSale, ledgerFigures, listOrders, listSales, START, type Cursor } from '../ledger/sales.ts';
 import { closeSale, putSale, setState } from '../operations/sales.ts';
-import { queueDepth, type QueueDepth } from '../queue/depth.ts';
+import { queueDepth } from '../queue/depth.ts';
 import { QueueUnavailable } from '../queue/producer.ts';
 import type { Api } from './app.ts';
 import { bearerOnly } from './auth.ts';
@@ -131,16 +131,14 @@ async function figures({ stores, sqs, config }: Api, saleId: string) {
   const ledger = await ledgerFigures(stores.pool, saleId);
   if (!sale || !ledger) throw new Problem('sale_not_found');
   const away: string[] = [];
-  const orNull =
-    <T>(name: string, kind: new () => Error) =>
-    (error: unknown): T | null => {
-      if (!(error instanceof kind)) throw error;
-      away.push(`${name}: ${error.message}`);
-      return null;
-    };
+  const noteIfAway = (name: string, kind: new () => Error) => (error: unknown) => {
+    if (!(error instanceof kind)) throw error;
+    away.push(`${name}: ${error.message}`);
+    return null;
+  };
   const [gate, queue] = await Promise.all([
-    stores.gate.figures(saleId).catch(orNull<GateFigures>('gate', GateUnavailable)),
-    queueDepth(sqs, config.SQS_QUEUE_URL, config.QUEUE_TIMEOUT_MS).catch(orNull<QueueDepth>('queue', QueueUnavailable)),
+    stores.gate.figures(saleId).catch(noteIfAway('gate', GateUnavailable)),
+    queueDepth(sqs, config.SQS_QUEUE_URL, config.QUEUE_TIMEOUT_MS).catch(noteIfAway('queue', QueueUnavailable)),
   ]);
   const { now, ...units } = gate ?? { now: Date.now() };
   return { ...presentSale(sale, now), gate: gate ? units : null, queue, ledger, away };

@@ -1,7 +1,12 @@
 /** The API: routes and the rules that hold for all of them. Builds the app; never listens by itself. */
 import { METHODS } from 'node:http';
 import swagger from '@fastify/swagger';
-import Fastify, { LogController, type FastifyInstance, type RouteShorthandOptions } from 'fastify';
+import Fastify, {
+  LogController,
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type RouteShorthandOptions,
+} from 'fastify';
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
@@ -41,8 +46,9 @@ export async function buildApp(deps: {
   logger: Logger;
 }): Promise<BuiltApp> {
   const { stores, sqs, config, logger } = deps;
-  const app: FastifyInstance = Fastify({
-    loggerInstance: logger.child({ part: 'api' }) as FastifyInstance['log'],
+  const log: FastifyBaseLogger = logger.child({ part: 'api' });
+  const app = Fastify({
+    loggerInstance: log,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: BODY_LIMIT,
     keepAliveTimeout: config.KEEP_ALIVE_MS,
@@ -50,7 +56,7 @@ export async function buildApp(deps: {
     connectionTimeout: 0,
     return503OnClosing: false, // what still comes on a kept-alive connection is answered, with Connection: close
     routerOptions: { maxParamLength: MAX_PARAM },
-    frameworkErrors: (error, request, reply) => onError(error, request, reply),
+    frameworkErrors: (error, request, reply) => void onError(error, request, reply),
     clientErrorHandler: onClientError,
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } },
   });

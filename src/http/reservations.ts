@@ -11,7 +11,8 @@ type Request = { Params: z.infer<typeof ReservationParams>; Querystring: z.infer
 
 /** Times as RFC 3339, members that have nothing to say left out. */
 export function presentReservation<T extends { reservedAt: number; expiresAt: number }>(found: T) {
-  const told = Object.fromEntries(Object.entries(found).filter(([, value]) => value !== null));
+  const members: [string, unknown][] = Object.entries(found);
+  const told = Object.fromEntries(members.filter(([, value]) => value !== null));
   return {
     ...(told as T),
     reservedAt: new Date(found.reservedAt).toISOString(),

@@ -44,7 +44,9 @@ export function reserveRoute(app: FastifyInstance, { directory, stores, config, 
           return sendProblem(reply, 'not_started', { startsAt: new Date(sale.startsAt).toISOString() });
         case 'qty_over_limit':
           return sendProblem(reply, 'qty_over_limit', { maxPerReservation: sale.maxPerReservation });
-        default:
+        case 'paused':
+        case 'ended':
+        case 'sold_out':
           return sendProblem(reply, answer.outcome);
       }
     },

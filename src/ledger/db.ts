@@ -22,14 +22,16 @@ export type Queryable = Pick<pg.ClientBase, 'query'>;
 /** A statement with a name is prepared once per connection. */
 export type Statement = { name: string; text: string };
 
-const INT8 = 20;
-
 /** Postgres' bigint as a number: exact, or refused. */
 export function parseInt8(text: string): number {
   const value = Number(text);
   if (!Number.isSafeInteger(value)) throw new RangeError(`${text} is beyond what a number holds exactly`);
   return value;
 }
+
+/** Postgres' types as the driver reads them, but bigint. */
+const ownTypes = new pg.TypeOverrides();
+ownTypes.setTypeParser(pg.types.builtins.INT8, parseInt8);
 
 export function createPool(options: DbOptions): Pool {
   const pool = new pg.Pool({
@@ -43,10 +45,7 @@ export function createPool(options: DbOptions): Pool {
     idle_in_transaction_session_timeout: options.idleInTransactionTimeoutMs,
     keepAlive: true,
     application_name: 'flashgate',
-    types: {
-      getTypeParser: ((oid: number, format?: 'text') =>
-        oid === INT8 ? parseInt8 : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
-    },
+    types: ownTypes,
   });
   pool.on('error', options.onIdleError);
   return pool;

@@ -100,10 +100,11 @@ async function storm(settings: RushSettings, sale: SaleState, clients: Clients, 
   const { crowd, winners } = gather(settings, saleId, plan, clients, tally);
   const startedAt = new Date();
   const seconds = await press(crowd, winners, plan, tally, print);
+  const inRush = tally.answered;
   const { evidence, checks } = await settle(settings, sale, clients, { crowd, winners, tally, before, print });
   const audit = settings.audit ? await runAuditOf(saleId, settings, env, print) : null;
 
-  const course = { startedAt, saleId, settings, tally, seconds, winners: winners.count };
+  const course = { startedAt, saleId, settings, tally, inRush, seconds, winners: winners.count };
   const report = makeReport(course, evidence, checks, audit);
   if (settings.report !== undefined) await writeReport(settings.report, report);
   print(renderReport(report));

@@ -19,8 +19,8 @@ const Order = z.object({
 });
 const OrderPage = z.object({ orders: z.array(Order), next: z.string().nullish() });
 
+/** `gate` is null when it is not loaded, or out of reach. */
 const SaleView = z.object({
-  /** null: not loaded, or out of reach. */
   gate: z.object({ stock: z.int(), held: z.int(), forfeited: z.int(), total: z.int() }).nullable(),
   ledger: z.object({ total: z.int(), sold: z.int() }),
 });

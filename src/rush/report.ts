@@ -12,9 +12,11 @@ export type RushReport = {
   saleId: string;
   settings: RushSettings;
   requests: number;
-  /** From the first press until the last reply. */
+  /** Answers in the rush proper, and from its first press until its last reply; those who come back later are not in it. */
+  inRush: number;
   seconds: number;
   perSecond: number;
+  busiestSecond: number;
   answers: KindLine[];
   lag: { driver: Spread; send: Spread };
   driverFellBehind: boolean;
@@ -33,6 +35,7 @@ export type Course = {
   saleId: string;
   settings: RushSettings;
   tally: Tally;
+  inRush: number;
   seconds: number;
   winners: number;
 };
@@ -44,19 +47,19 @@ export function makeReport(course: Course, evidence: Evidence, checks: Check[], 
   for (const { status } of added) orders[status] = (orders[status] ?? 0) + 1;
   const ids = new Set(added.map(({ reservationId }) => reservationId));
   const payments = evidence.payments.filter(({ reservationId }) => ids.has(reservationId));
-  const { gate } = evidence.sale;
   const lag = tally.lag();
   return {
     ...rest,
     startedAt: startedAt.toISOString(),
     requests: tally.answered,
-    perSecond: Math.round(tally.answered / course.seconds),
+    perSecond: Math.round(course.inRush / course.seconds),
+    busiestSecond: tally.busiestSecond(),
     answers: tally.lines(),
     lag,
     driverFellBehind: lag.driver.p99 > DRIVER_LAG_LIMIT_MS,
     orders,
     ordersNobodyHeardOf: ordersUnheardOf(evidence).length,
-    unitsLeft: gate && 'stock' in gate ? gate.stock : null,
+    unitsLeft: evidence.sale.gate?.stock ?? null,
     money: {
       captured: payments.reduce((all, { captured }) => all + captured, 0),
       refunded: payments.reduce((all, { refunded }) => all + refunded, 0),
@@ -88,7 +91,7 @@ export function renderReport(report: RushReport): string {
   return parts.join('\n');
 }
 
-const style = { head: [], border: [] };
+const style = { head: [], border: [], compact: true };
 const count = (n: number) => n.toLocaleString('en-US');
 
 function answersTable({ answers, lag }: RushReport): string {
@@ -108,7 +111,8 @@ function resultTable(report: RushReport): string {
   const { orders, money, audit } = report;
   const table = new Table({ style, colAligns: ['left', 'right'] });
   const rows: Record<string, string | number> = {
-    'requests answered': `${count(report.requests)} in ${report.seconds.toFixed(1)} s = ${count(report.perSecond)}/s`,
+    'requests answered': `${count(report.inRush)} in ${report.seconds.toFixed(1)} s = ${count(report.perSecond)}/s`,
+    'answers in the busiest second': count(report.busiestSecond),
     'winners (reservations told)': report.winners,
     'paid orders': orders.PAID ?? 0,
     'expired orders': orders.EXPIRED ?? 0,

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import type { JsonApi } from './http.ts';
+import { readSale } from './ledger-read.ts';
 import type { RushSettings } from './options.ts';
 
 const SaleState = z.object({
@@ -39,15 +40,15 @@ export async function prepareSale(settings: RushSettings, admin: JsonApi, api: J
     const answer = await api.call('GET', `/sales/${saleId}`);
     seen = answer.body;
     const sale = SaleState.safeParse(answer.body);
-    if (answer.status === 200 && sale.success && sale.data.state === 'open' && (await gateIsLoaded(admin, saleId))) {
+    if (
+      answer.status === 200 &&
+      sale.success &&
+      sale.data.state === 'open' &&
+      (await readSale(admin, saleId)).gate !== null
+    ) {
       return sale.data;
     }
     await sleep(200);
   } while (Date.now() < deadline);
   throw new Error(`sale ${saleId} did not open within ${OPENING_MS / 1000} s; the API says ${JSON.stringify(seen)}`);
-}
-
-async function gateIsLoaded(admin: JsonApi, saleId: string): Promise<boolean> {
-  const view = z.object({ gate: z.looseObject({}).nullable() });
-  return view.parse(await admin.must('GET', `/admin/sales/${saleId}`)).gate !== null;
 }

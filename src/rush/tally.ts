@@ -1,4 +1,5 @@
 /** Counts and latencies of the rush, by kind of answer. */
+import { performance } from 'node:perf_hooks';
 import { build, type Histogram } from 'hdr-histogram-js';
 import type { Answer } from './answers.ts';
 
@@ -14,6 +15,7 @@ export class Tally {
   answered = 0;
   unexpected: string[] = [];
   #kinds = new Map<string, { is: Answer['is']; times: Histogram }>();
+  #bySecond = new Map<number, number>();
   #driverLag = newHistogram();
   #sendLag = newHistogram();
 
@@ -28,6 +30,8 @@ export class Tally {
    */
   add(answer: Answer, latencyMs: number, sendLagMs: number | undefined): void {
     this.answered += 1;
+    const second = Math.floor(performance.now() / 1000);
+    this.#bySecond.set(second, (this.#bySecond.get(second) ?? 0) + 1);
     if (answer.is === 'unexpected') this.unexpected.push(answer.words);
     const { kind, is } = answer;
     let line = this.#kinds.get(kind);
@@ -38,6 +42,11 @@ export class Tally {
 
   count(kind: string): number {
     return this.#kinds.get(kind)?.times.totalCount ?? 0;
+  }
+
+  /** Answers in the second (of the driver's clock) that had most. */
+  busiestSecond(): number {
+    return Math.max(0, ...this.#bySecond.values());
   }
 
   /** Most frequent first. */
