@@ -33,6 +33,7 @@ export class Crowd {
   /** Presses by the plan; ends when the last reply is in. */
   async rush(): Promise<void> {
     const { presses } = this.#options.plan;
+    const stopWatching = this.#options.tally.watchDriver();
     const start = performance.now();
     const answers: Promise<void>[] = [];
     let next = 0;
@@ -45,6 +46,7 @@ export class Crowd {
       }
     }
     await Promise.all(answers);
+    stopWatching();
   }
 
   /**

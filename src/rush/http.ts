@@ -91,8 +91,9 @@ function handlerFor(exchange: Exchange, finish: (reply: Reply) => void): Dispatc
   return {
     onRequestStart(controller) {
       exchange.sentAt = performance.now();
-      // Called just before the request is written in this same turn; no answer can be read before the next one.
-      if (exchange.cut) setImmediate(() => controller.abort(CUT));
+      // This is called just before the request is written, in the same turn; the next tick comes after the writing and
+      // before any reply can be read.
+      if (exchange.cut) process.nextTick(() => controller.abort(CUT));
     },
     onResponseStart(_controller, statusCode) {
       status = statusCode;

@@ -7,13 +7,17 @@ import type { Answer } from './answers.ts';
 export type Spread = { p50: number; p99: number; max: number };
 export type KindLine = Spread & { kind: string; is: Answer['is']; count: number };
 
-/** Beyond this the driver's own lateness, and not the server's, shapes the latencies. */
-export const DRIVER_LAG_LIMIT_MS = 50;
+/** Beyond either, the driver's own slowness, and not only the server's, shapes the latencies. */
+const DRIVER_LAG_LIMIT_MS = 100;
+const DRIVER_BUSY_LIMIT = 0.95;
+const BUSY_WINDOW_MS = 500;
 const LONGEST_US = 3_600_000_000;
 
 export class Tally {
   answered = 0;
   unexpected: string[] = [];
+  /** Part of its time (0 to 1) that the driver's thread was at work, in the half second in which it was most. */
+  driverBusy = 0;
   #kinds = new Map<string, { is: Answer['is']; times: Histogram }>();
   #bySecond = new Map<number, number>();
   #driverLag = newHistogram();
@@ -38,6 +42,25 @@ export class Tally {
     if (!line) this.#kinds.set(kind, (line = { is, times: newHistogram() }));
     record(line.times, latencyMs);
     if (sendLagMs !== undefined) record(this.#sendLag, sendLagMs);
+  }
+
+  /** Watches how busy the driver's own thread is, until the returned function is called. */
+  watchDriver(): () => void {
+    let last = performance.eventLoopUtilization();
+    const look = () => {
+      const now = performance.eventLoopUtilization();
+      this.driverBusy = Math.max(this.driverBusy, performance.eventLoopUtilization(now, last).utilization);
+      last = now;
+    };
+    const timer = setInterval(look, BUSY_WINDOW_MS);
+    return () => {
+      clearInterval(timer);
+      look();
+    };
+  }
+
+  driverFellBehind(): boolean {
+    return this.driverBusy > DRIVER_BUSY_LIMIT || this.lag().driver.p99 > DRIVER_LAG_LIMIT_MS;
   }
 
   count(kind: string): number {
@@ -74,7 +97,8 @@ function record(histogram: Histogram, ms: number): void {
 }
 
 function spread(histogram: Histogram): Spread {
-  const ms = (us: number) => Math.round(us / 100) / 10;
+  // The histogram answers with the upper edge of a bucket, which may lie above the largest value itself.
+  const ms = (us: number) => Math.round(Math.min(us, histogram.maxValue) / 100) / 10;
   return {
     p50: ms(histogram.getValueAtPercentile(50)),
     p99: ms(histogram.getValueAtPercentile(99)),
