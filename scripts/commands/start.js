@@ -12,14 +12,14 @@ export async function run(args, say) {
     const port = await firstFreePort(wanted);
     if (port !== wanted) say(`port ${wanted} is taken; using ${port}`);
     const providerPort = await firstFreePort(Number(process.env.PROVIDER_PORT || port + 1));
-    const settings = { ...keptSecrets(), ...process.env, ...env };
+    const settings = { LOG_LEVEL: 'warn', ...keptSecrets(), ...process.env, ...env };
+    for (const name of ['SERVICE_TOKEN', 'ADMIN_TOKEN', 'WEBHOOK_SECRET']) say(`${name}=${settings[name]}`);
     const up = flashgate(['up', ...args], {
       env: { ...settings, PORT: String(port), PROVIDER_PORT: String(providerPort) },
     });
     const host = process.env.HOST || '127.0.0.1';
     await untilReady(up, `http://${['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host}:${port}`);
     ready = true;
-    for (const name of ['SERVICE_TOKEN', 'ADMIN_TOKEN', 'WEBHOOK_SECRET']) say(`${name}=${settings[name]}`);
     say('Stop with Ctrl-C.');
     return await up.done;
   });

@@ -66,6 +66,9 @@ function install(say) {
     stdio: ['ignore', 'pipe', 'pipe'],
     encoding: 'utf8',
   });
+  if (npm.error?.code === 'ENOENT') {
+    throw new SetupError('npm is not on PATH. Install Node.js 20 or newer together with npm, then run this again.');
+  }
   if (npm.status !== 0) {
     const reason = npm.error?.message ?? `${npm.stdout}${npm.stderr}`.trim();
     throw new SetupError(`npm ci failed:\n${reason}\nMend that, then run the same command again.`);

@@ -11,20 +11,35 @@ export type Server = {
   stop(): Promise<void>;
 };
 type Env = Record<string, string>;
+type PickPort = () => Promise<number>;
 
 export function startPostgres(options: {
   folder: string;
   keep?: boolean;
   fast?: boolean;
+  pickPort?: PickPort;
 }): Promise<Server & { url: string; version: string; isNew: boolean }>;
 export function startRedis(options: {
   folder: string;
   say(line: string): void;
+  pickPort?: PickPort;
 }): Promise<Server & { url: string; version: string }>;
-export function startQueue(options: { folder: string }): Promise<Server & { env: Env }>;
+export function startQueue(options: { folder: string; pickPort?: PickPort }): Promise<Server & { env: Env }>;
 export function createQueues(options: {
   env: Env;
   name: string;
   visibilitySeconds?: number;
 }): Promise<{ queueUrl: string; dlqUrl: string }>;
 export function deleteQueues(options: { env: Env; urls: string[] }): Promise<void>;
+
+/**
+ * A Redis or Valkey to run: from PATH, or from the distribution's package unpacked into `home`.
+ * @throws naming the command to type
+ */
+export function findRedis(
+  say: (line: string) => void,
+  home?: string,
+): Promise<{ path: string; version: string; env: Env }>;
+
+/** A port of 127.0.0.1 that was free a moment ago. */
+export function freePort(): Promise<number>;

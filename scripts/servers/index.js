@@ -2,3 +2,5 @@
 export { startPostgres } from './postgres.js';
 export { createQueues, deleteQueues, startQueue } from './queue.js';
 export { startRedis } from './redis.js';
+export { findRedis } from './redis-program.js';
+export { freePort } from './server.js';

@@ -22,9 +22,10 @@ const UNSAFE_BUT_FAST = ['fsync=off', 'synchronous_commit=off', 'full_page_write
  * @param {string} options.folder for data and log
  * @param {boolean} [options.keep] the data must outlive this run (and a restart of the machine)
  * @param {boolean} [options.fast] give up durability for speed
+ * @param {() => Promise<number>} [options.pickPort] see server.js
  * @returns a server (see server.js) with `url`, `version`, and `isNew` if there were no data
  */
-export async function startPostgres({ folder, keep = false, fast = false }) {
+export async function startPostgres({ folder, keep = false, fast = false, pickPort }) {
   mkdirSync(folder, { recursive: true });
   const place = findPlace(folder, keep);
   const { password, isNew } = initialise(place);
@@ -33,6 +34,7 @@ export async function startPostgres({ folder, keep = false, fast = false }) {
   const server = await startServer({
     name: 'postgres',
     folder,
+    pickPort,
     marker: place.data,
     command: (port) => ({
       command: join(place.binaries, 'postgres'),

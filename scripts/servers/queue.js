@@ -15,14 +15,15 @@ const MAX_RECEIVES = 5;
 
 /**
  * Starts fauxqs.
- * @param {{ folder: string }} options
+ * @param {{ folder: string, pickPort?: () => Promise<number> }} options
  * @returns a server (see server.js) with `env`: the endpoint and what the AWS client wants
  */
-export async function startQueue({ folder }) {
+export async function startQueue({ folder, pickPort }) {
   const marker = join(folder, 'queue');
   const server = await startServer({
     name: 'fauxqs',
     folder,
+    pickPort,
     marker,
     command: (port) => ({ command: RUNTIME, args: [SERVER, marker, String(port)] }),
     ready: /^ready$/m,

@@ -53,9 +53,9 @@ function probe(path, env) {
 /** The program in an unpacked package, or undefined if it does not run: half unpacked, say. */
 function unpacked(home) {
   const libraries = join(home, 'usr', 'lib');
-  if (!existsSync(libraries)) return undefined;
-  const folders = readdirSync(libraries, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-  const path = folders.map(({ name }) => join(libraries, name)).join(delimiter);
+  const entries = existsSync(libraries) ? readdirSync(libraries, { withFileTypes: true }) : [];
+  const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(libraries, name));
+  const path = folders.join(delimiter); // usr/lib/ARCHITECTURE is among them
   return probe(join(home, 'usr', 'bin', 'redis-server'), { LD_LIBRARY_PATH: path });
 }
 

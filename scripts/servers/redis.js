@@ -6,11 +6,11 @@ import { startServer } from './server.js';
 
 /**
  * Starts Redis or Valkey, on the data in `folder` if there is any.
- * @param {{ folder: string, say(line: string): void }} options
+ * @param {{ folder: string, say(line: string): void, pickPort?: () => Promise<number> }} options
  * @returns a server (see server.js) with `url` and `version`
  * @throws {SetupError} naming what to type when there is none to start
  */
-export async function startRedis({ folder, say }) {
+export async function startRedis({ folder, say, pickPort }) {
   const program = await findRedis(say);
   const data = join(folder, 'redis-data');
   mkdirSync(data, { recursive: true });
@@ -27,6 +27,7 @@ export async function startRedis({ folder, say }) {
   const server = await startServer({
     name: 'redis',
     folder,
+    pickPort,
     marker: data,
     command: (port) => ({
       command: program.path,

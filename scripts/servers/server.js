@@ -46,19 +46,17 @@ function listenOnce(wanted) {
  * @param {RegExp} [options.again] what its log says when the same start may succeed a little later
  * @param {string} options.stopSignal for a clean end
  * @param {string[]} [options.alsoRemove] folders elsewhere to remove when the server is cleaned up
- * @param {number} [options.port] a fixed port; otherwise a free one is picked
+ * @param {() => Promise<number>} [options.pickPort] picks a port; again, if somebody else took it in the meantime
  * @returns a server: name, port, pid (of the present process), exited (a promise), `kill(signal)`, `restart()` on the
  *   same port with the same data, `stop()`
  * @throws {SetupError} with the end of the server's log
  */
-export async function startServer(options) {
-  const fixed = options.port !== undefined;
+export async function startServer({ pickPort = freePort, ...options }) {
   for (let attempt = 1; ; attempt++) {
-    const port = options.port ?? (await freePort());
     try {
-      return await launch({ ...options, port });
+      return await launch({ ...options, port: await pickPort() });
     } catch (error) {
-      if (fixed || attempt === PORT_TRIES || !PORT_TAKEN.test(error.message)) throw error;
+      if (attempt === PORT_TRIES || !PORT_TAKEN.test(error.message)) throw error;
     }
   }
 }

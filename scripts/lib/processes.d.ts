@@ -1,0 +1,2 @@
+/** Whether `pid` runs and its command line contains `marker`. */
+export function isRunning(pid: number, marker: string): boolean;
