@@ -62,6 +62,8 @@ const Settings = z.object({
 
   KEEPER_INTERVAL_MS: ms(1000),
   KEEPER_BATCH: count(500, 2000),
+  RECONCILE_INTERVAL_MS: ms(30_000),
+  LOST_GRACE_MS: ms(60_000),
   UNQUEUED_GRACE_MS: ms(5000),
   REBUILD_DRAIN_MS: ms(10_000),
   PARKED_GRACE_MS: ms(900_000, 30 * 86_400_000),
@@ -95,6 +97,10 @@ const relations: { holds: (c: Config) => boolean; reason: string }[] = [
     holds: (c) => c.UNQUEUED_GRACE_MS > c.REQUEST_DEADLINE_MS,
     reason:
       'UNQUEUED_GRACE_MS must be longer than REQUEST_DEADLINE_MS: until then the request itself may still send its hold',
+  },
+  {
+    holds: (c) => c.LOST_GRACE_MS > c.UNQUEUED_GRACE_MS,
+    reason: 'LOST_GRACE_MS must be longer than UNQUEUED_GRACE_MS: a hold is not lost while it may still be sent',
   },
   {
     holds: (c) => c.QUEUE_VISIBILITY_SECONDS * 1000 > c.DB_STATEMENT_TIMEOUT_MS + c.DB_LOCK_TIMEOUT_MS,

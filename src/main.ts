@@ -49,6 +49,12 @@ program
   .requiredOption('--once', 'one pass, for cron (exit 1 when something must wait for the gate)')
   .action(run(async () => (await once()).sweepCommand()));
 program
+  .command('reconcile')
+  .description('compare gate and ledger whole, and make them agree')
+  .requiredOption('--once', 'one pass')
+  .option('--sale <id>', 'one sale only')
+  .action(run(async ({ sale }: { sale?: string }) => (await once()).reconcileCommand(sale)));
+program
   .command('rebuild')
   .description('load a lost gate from the ledger; a live one is left alone')
   .requiredOption('--sale <id>', 'the sale')

@@ -6,6 +6,7 @@ import { pino, type Logger } from 'pino';
 import type { Config } from './config.ts';
 import { Gate } from './gate/gate.ts';
 import { createPool } from './ledger/db.ts';
+import type { RebuildOptions } from './keeper/rebuild.ts';
 import type { KeeperOptions } from './keeper/keeper.ts';
 import type { Stores } from './operations/stores.ts';
 import { httpProvider } from './provider/http.ts';
@@ -116,12 +117,22 @@ export function workerOptions(config: Config): WorkerOptions {
   };
 }
 
+export function rebuildOptions(config: Config): RebuildOptions {
+  return { queueUrl: config.SQS_QUEUE_URL, drainMs: config.REBUILD_DRAIN_MS, timeoutMs: config.QUEUE_TIMEOUT_MS };
+}
+
 export function keeperOptions(config: Config): KeeperOptions {
+  const timeoutMs = config.QUEUE_TIMEOUT_MS * 5; // a whole batch of sends
   return {
     intervalMs: config.KEEPER_INTERVAL_MS,
     batch: config.KEEPER_BATCH,
     parkedGraceMs: config.PARKED_GRACE_MS,
-    resend: { graceMs: config.UNQUEUED_GRACE_MS, batch: config.KEEPER_BATCH, timeoutMs: config.QUEUE_TIMEOUT_MS * 5 },
+    reconcileMs: config.RECONCILE_INTERVAL_MS,
+    tend: {
+      resend: { graceMs: config.UNQUEUED_GRACE_MS, batch: config.KEEPER_BATCH, timeoutMs },
+      rebuild: rebuildOptions(config),
+    },
+    reconcile: { batch: config.KEEPER_BATCH, lostGraceMs: config.LOST_GRACE_MS, timeoutMs },
     refund: {
       backoffMs: config.PROVIDER_TIMEOUT_MS * 2,
       keyLifetimeMs: config.PROVIDER_KEY_LIFETIME_MS,

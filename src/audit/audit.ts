@@ -2,8 +2,9 @@
  * The audit: an outside check that trusts nobody's own word. It imports nothing of the product, reads both stores,
  * recomputes from the rows what must be true, and compares. It changes nothing in either store.
  *
- * Cost: each look reads the ledger in one snapshot (whole tables, hashed once per check) and the gate page by page.
- * Memory is bounded by the largest sale: its holds, some 300 bytes each.
+ * Cost: each look reads the ledger in one snapshot (each check scans the tables that it needs, once) and the gate page by
+ * page. Memory is bounded by the largest sale: its holds, some 300 bytes each, and what was found. Measured with a
+ * million holds and orders in one sale, on two cores that Postgres and Redis shared: 33 s a look, 400 MB.
  */
 import { checkClosedGate, checkGate, checkStrayGates } from './gate-checks.ts';
 import { Gate, type GateHead } from './gate.ts';
@@ -53,11 +54,14 @@ export const GRACES = 12;
 /** The part that belongs to no sale. */
 const WHOLE = 'payments and refunds';
 
+/** There is no sale to audit: waiting for one would be another audit. */
+class NoSale extends Error {}
+
 type Settled = Required<Omit<AuditOptions, 'saleId' | 'reportFile'>> & { saleId: string | undefined };
 
 /**
- * Audits both stores and writes the report if a file is named. Never throws for what it meets in the stores or the file
- * system: that is in `unjudged`, with the verdict `unjudged`, whatever else was found.
+ * Audits both stores and writes the report if a file is named. Never throws: what kept it from judging, in the stores, in
+ * the file system or in itself, is in `unjudged`, with the verdict `unjudged`, whatever else was found.
  * @param log is told the progress, line by line
  */
 export async function runAudit(options: AuditOptions, log: (line: string) => void): Promise<AuditReport> {
@@ -72,8 +76,7 @@ export async function runAudit(options: AuditOptions, log: (line: string) => voi
       settled.examples,
     );
   } catch (error) {
-    if (!(error instanceof StoreAway)) throw error;
-    report = makeReport([], [], [{ what: 'the ledger', why: error.message }], settled.examples);
+    report = makeReport([], [], [reasonToStop(error, options.saleId, log)], settled.examples);
   }
   if (options.reportFile === undefined) return report;
   try {
@@ -85,6 +88,14 @@ export async function runAudit(options: AuditOptions, log: (line: string) => voi
       why: `not written: ${reasonOf(error)}`,
     });
   }
+}
+
+function reasonToStop(error: unknown, saleId: string | undefined, log: (line: string) => void): Unjudged {
+  const why = reasonOf(error);
+  if (error instanceof NoSale) return { what: `sale ${saleId ?? '(any)'}`, why };
+  if (error instanceof StoreAway) return { what: 'the ledger', why };
+  log(error instanceof Error ? (error.stack ?? why) : why);
+  return { what: 'anything: the audit itself failed', why };
 }
 
 function withDefaults(options: AuditOptions): Settled {
@@ -108,15 +119,11 @@ async function lookOnce(options: Settled, parts: Set<string> | undefined): Promi
     const looks = new Map<string, Look>();
     const sales = await ledger.sales(options.saleId);
     if (sales.length === 0) {
-      const why =
+      throw new NoSale(
         options.saleId === undefined
           ? 'the ledger has no sale, so there is nothing to check'
-          : 'the ledger has no such sale';
-      return looks.set(WHOLE, {
-        figures: [],
-        results: [],
-        unjudged: [{ what: `sale ${options.saleId ?? '(any)'}`, why }],
-      });
+          : 'the ledger has no such sale',
+      );
     }
     const gate = new Gate(options.redisUrl, options.timeoutMs);
     try {

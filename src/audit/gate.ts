@@ -8,7 +8,8 @@
 import { Redis, type ChainableCommander } from 'ioredis';
 import { placeOf, StoreAway, within } from './stores.ts';
 
-const PAGE = 1000;
+/** Entries per call: a call of this size keeps buyers waiting for a millisecond or two. */
+const PAGE = 500;
 /** How often a sale is read again to find it at rest. More would not help against a sale that is being sold. */
 const READS = 3;
 

@@ -5,8 +5,9 @@ import { sweep } from '../keeper/sweep.ts';
 import { checkSchema, migrate } from '../ledger/migrate.ts';
 import { getSale, ledgerFigures, listSales } from '../ledger/sales.ts';
 import { rebuild } from '../keeper/rebuild.ts';
-import { putSale, setState } from '../operations/sales.ts';
-import { createLogger, wire, type Wired } from '../wiring.ts';
+import { reconcile } from '../keeper/reconcile.ts';
+import { applySettings, putSale, setState } from '../operations/sales.ts';
+import { createLogger, keeperOptions, rebuildOptions, wire, type Wired } from '../wiring.ts';
 
 const print = (value: unknown) => process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
 
@@ -38,15 +39,28 @@ export function sweepCommand(): Promise<number> {
 
 export function rebuildCommand(saleId: string): Promise<number> {
   return withStores(async ({ stores, sqs }, config) => {
-    const answer = await rebuild(stores, sqs, saleId, {
-      queueUrl: config.SQS_QUEUE_URL,
-      drainMs: config.REBUILD_DRAIN_MS,
-      timeoutMs: config.QUEUE_TIMEOUT_MS,
-    });
+    const answer = await rebuild(stores, sqs, saleId, rebuildOptions(config));
     process.stdout.write(
       answer === 'live' ? `sale ${saleId} has a live gate: nothing was done\n` : `sale ${saleId}: the gate is open\n`,
     );
     return 0;
+  });
+}
+
+/** @returns 0 when everything agrees or was made to; 1 when something is still to be done */
+export function reconcileCommand(saleId: string | undefined): Promise<number> {
+  return withStores(async ({ stores }, config) => {
+    const sales = (await listSales(stores.pool)).filter((sale) => sale.state !== 'closed');
+    const wanted = saleId === undefined ? sales : sales.filter((sale) => sale.saleId === saleId);
+    if (saleId !== undefined && wanted.length === 0) throw new Error(`there is no open sale ${saleId}`);
+    let blocked = 0;
+    for (const sale of wanted) {
+      await applySettings(stores, sale.saleId);
+      const done = await reconcile(stores, sale.saleId, keeperOptions(config).reconcile);
+      print({ saleId: sale.saleId, ...done });
+      blocked += done.blocked;
+    }
+    return blocked === 0 ? 0 : 1;
   });
 }
 

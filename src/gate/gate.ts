@@ -165,9 +165,12 @@ export class Gate {
     return holds;
   }
 
-  /** Applies settings to new holds; the gate refuses older ones than it has. */
-  async configure(sale: Sale, token = '') {
-    const reply = Configured.parse(await this.#run('configure', sale.saleId, [token, ...settingsArgs(sale)]));
+  /**
+   * Applies settings to new holds; the gate refuses older ones than it has.
+   * @param mode 'ask': refused when more is held than the new total; 'decided': the ledger has them already
+   */
+  async configure(sale: Sale, mode: 'ask' | 'decided', token = '') {
+    const reply = Configured.parse(await this.#run('configure', sale.saleId, [token, ...settingsArgs(sale), mode]));
     const [answer, figure] = reply;
     return { answer, figure };
   }
@@ -214,6 +217,31 @@ export class Gate {
     const [, , holds] = gateKeys(saleId);
     const text = await this.#within(this.#redis.hget(holds, userId), 'hget');
     return text === null ? undefined : parseHold(saleId, userId, text);
+  }
+
+  /** @returns the buyers' holds, in the buyers' order; undefined for who has none */
+  async holdsOf(saleId: string, userIds: string[]): Promise<(Hold | undefined)[]> {
+    if (userIds.length === 0) return [];
+    const [, , holds] = gateKeys(saleId);
+    const texts = await this.#within(this.#redis.hmget(holds, ...userIds), 'hmget');
+    return userIds.map((userId, n) => {
+      const text = texts[n] ?? null;
+      return text === null ? undefined : parseHold(saleId, userId, text);
+    });
+  }
+
+  /**
+   * A part of the sale's holds, and the cursor for the next part ('0' after the last; begin with '0'). A hold that is
+   * there during the whole scan is seen at least once.
+   */
+  async scanHolds(saleId: string, cursor: string, count: number): Promise<{ cursor: string; holds: Hold[] }> {
+    const [, , holds] = gateKeys(saleId);
+    const [next, fields] = await this.#within(this.#redis.hscan(holds, cursor, 'COUNT', count), 'hscan');
+    const found: Hold[] = [];
+    for (let n = 0; n < fields.length; n += 2) {
+      found.push(parseHold(saleId, fields[n] ?? '', fields[n + 1] ?? ''));
+    }
+    return { cursor: next, holds: found };
   }
 
   /** @returns what the gate has of the sale; undefined when it is not loaded or loading */

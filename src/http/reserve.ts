@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { z } from 'zod';
+import { crashPoint } from '../crash.ts';
 import type { Hold } from '../domain/reservation.ts';
 import { enqueue } from '../operations/enqueue.ts';
 import type { Api } from './app.ts';
@@ -31,6 +32,7 @@ export function reserveRoute(app: FastifyInstance, { directory, stores, config, 
       if (!sale) return sendProblem(reply, 'sale_not_found');
       if (sale.state === 'closed') return sendProblem(reply, 'ended');
       const answer = await stores.gate.reserve(saleId, { userId, reservationId: randomUUID(), qty }, deadline);
+      crashPoint('gate_decided');
       switch (answer.outcome) {
         case 'ok':
         case 'dup':

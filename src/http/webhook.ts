@@ -1,6 +1,7 @@
 /** POST /webhooks/payments: Standard Webhooks. 2xx only once the event is durable; then a redelivery changes nothing. */
 import type { FastifyInstance } from 'fastify';
 import { Webhook, WebhookVerificationError } from 'standardwebhooks';
+import { crashPoint } from '../crash.ts';
 import { AnyEvent, PaymentEvent, PaymentEventType, type KnownEvent } from '../domain/payment.ts';
 import { applyEvent } from '../ledger/payments.ts';
 import { finish } from '../operations/finish.ts';
@@ -31,6 +32,7 @@ export function webhookRoute(app: FastifyInstance, { stores, config }: Api): voi
         const event = parseEvent(text, String(request.headers['webhook-id']));
         if (!event) return { state: 'ignored', outcome: 'unknown_type' };
         const { state, outcome, ended } = await applyEvent(stores.pool, event);
+        crashPoint('event_applied');
         request.log.info(
           { eventId: event.eventId, type: event.type, reservationId: event.reservationId, outcome },
           'payment event',

@@ -9,11 +9,31 @@ import { QueueUnavailable } from '../queue/producer.ts';
 /** `drainMs`: how long to wait for the queue at most; `timeoutMs`: for one look at it. */
 export type RebuildOptions = { queueUrl: string; drainMs: number; timeoutMs: number };
 
+const LOOK_EVERY_MS = 100;
+
 /**
  * Winners who are still in the queue are not in the ledger yet: a gate built without them would sell their units again,
  * and the ledger would have to refuse somebody. So the queue is given time, but not for ever: 503 costs sales too.
- * @returns 'live' when there is a gate already: nothing was done
+ * @param since when the gate was found lost, by `performance.now()`
+ * @returns 'draining' when it is too early; 'live' when there is a gate already: nothing was done
  */
+export async function rebuildWhenDrained(
+  stores: Pick<Stores, 'pool' | 'gate' | 'log'>,
+  sqs: SQSClient,
+  saleId: string,
+  since: number,
+  options: RebuildOptions,
+): Promise<'opened' | 'live' | 'draining'> {
+  const left = await messagesLeft(sqs, options);
+  const waitedMs = performance.now() - since;
+  if (left !== 0 && waitedMs < options.drainMs) return 'draining';
+  if (left !== 0) stores.log.warn({ saleId, left, waitedMs }, 'rebuilding although the queue is not known to be empty');
+  const answer = await openGate(stores, saleId, await tokenFor(stores.pool, saleId));
+  stores.log.info({ saleId, waitedMs }, `the gate is ${answer}`);
+  return answer;
+}
+
+/** The same at once, for the command line: waits as long as it must. */
 export async function rebuild(
   stores: Pick<Stores, 'pool' | 'gate' | 'log'>,
   sqs: SQSClient,
@@ -21,32 +41,20 @@ export async function rebuild(
   options: RebuildOptions,
 ): Promise<'opened' | 'live'> {
   if (await stores.gate.figures(saleId)) return 'live';
-  const left = await drained(sqs, options);
-  if (left !== 0) {
-    stores.log.warn(
-      { saleId, left, waitedMs: options.drainMs },
-      'rebuilding although the queue is not known to be empty',
-    );
-  }
-  return openGate(stores, saleId, await tokenFor(stores.pool, saleId));
-}
-
-/** @returns how many messages were left when the wait was over; undefined when the queue could not be asked */
-async function drained(sqs: SQSClient, { queueUrl, drainMs, timeoutMs }: RebuildOptions): Promise<number | undefined> {
-  const until = performance.now() + drainMs;
-  for (;;) {
-    const left = await look(sqs, queueUrl, timeoutMs);
-    if (left === 0 || performance.now() > until) return left;
-    await sleep(100);
+  for (const since = performance.now(); ;) {
+    const answer = await rebuildWhenDrained(stores, sqs, saleId, since, options);
+    if (answer !== 'draining') return answer;
+    await sleep(LOOK_EVERY_MS);
   }
 }
 
-async function look(sqs: SQSClient, queueUrl: string, timeoutMs: number): Promise<number | undefined> {
+/** @returns undefined when the queue could not be asked: not known to be empty */
+async function messagesLeft(sqs: SQSClient, { queueUrl, timeoutMs }: RebuildOptions): Promise<number | undefined> {
   try {
     const { waiting, inFlight } = await queueDepth(sqs, queueUrl, timeoutMs);
     return waiting + inFlight;
   } catch (error) {
-    if (error instanceof QueueUnavailable) return undefined; // away counts as not known to be empty
+    if (error instanceof QueueUnavailable) return undefined;
     throw error;
   }
 }

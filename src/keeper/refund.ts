@@ -1,4 +1,5 @@
 /** Pays out the refunds that are owed. The provider is called outside of any transaction, by an idempotency key. */
+import { crashPoint } from '../crash.ts';
 import { claimRefunds, concludeRefund, type DueRefund } from '../ledger/refunds.ts';
 import type { Stores } from '../operations/stores.ts';
 import { ProviderUnavailable, type PaymentProvider, type RefundAnswer } from '../provider/port.ts';
@@ -19,9 +20,11 @@ export async function payRefunds(
 ) {
   const done = { succeeded: 0, submitted: 0, failed: 0, again: 0 };
   const due = await claimRefunds(pool, options.backoffMs, options.batch);
+  if (due.length > 0) crashPoint('refund_claimed');
   await Promise.all(
     due.map(async (refund) => {
       const answer = await ask(provider, refund, options);
+      crashPoint('refund_made');
       if (answer instanceof ProviderUnavailable) {
         log.warn(
           { err: answer, refundId: refund.refundId, attempts: refund.attempts },

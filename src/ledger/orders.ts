@@ -260,3 +260,29 @@ const MARK_RELEASED = {
 export async function markReleased(db: Queryable, reservationIds: string[]): Promise<void> {
   await query(db, MARK_RELEASED, [reservationIds]);
 }
+
+const STATUS_OF = {
+  name: 'status-of',
+  text: `select reservation_id, status from sale_orders where reservation_id = any($1::uuid[])`,
+};
+
+/** @returns the status of each of these reservations that has an order */
+export async function statusOf(db: Queryable, reservationIds: string[]): Promise<Map<string, OrderStatus>> {
+  if (reservationIds.length === 0) return new Map();
+  const rows = await query<OrderRow>(db, STATUS_OF, [reservationIds]);
+  return new Map(rows.map((row) => [row.reservation_id, row.status]));
+}
+
+const LOCK_LIVE = {
+  name: 'lock-live',
+  text: `select * from sale_orders where reservation_id = any($1::uuid[]) and status in ('PENDING_PAYMENT', 'PAID')
+         order by reservation_id for share`,
+};
+
+/** Those of the orders that are live, kept from ending until the transaction is over. */
+export async function lockLive(client: Queryable, reservationIds: string[]): Promise<Hold[]> {
+  return (await query<OrderRow>(client, LOCK_LIVE, [reservationIds])).map((row) => {
+    const { status: _, reason: __, refund: ___, ...hold } = toOrder(row);
+    return hold;
+  });
+}

@@ -1,4 +1,5 @@
 /** Brings a hold into the queue, and only then takes its mark off. */
+import { crashPoint } from '../crash.ts';
 import type { Hold } from '../domain/reservation.ts';
 import type { Stores } from './stores.ts';
 
@@ -14,6 +15,7 @@ export async function enqueue(
   deadline: number,
 ) {
   await producer.send(hold, deadline);
+  crashPoint('queue_has_it');
   gate.queued(hold.saleId, hold).catch((error: unknown) => {
     log.warn(
       { err: error, reservationId: hold.reservationId },

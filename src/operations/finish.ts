@@ -1,4 +1,5 @@
 /** The gate's part of an order that has ended: units given back, or the hold forfeited, then the mark in the ledger. */
+import { crashPoint } from '../crash.ts';
 import { duty, type Hold, type OrderStatus } from '../domain/reservation.ts';
 import { GateUnavailable } from '../gate/gate.ts';
 import { markReleased } from '../ledger/orders.ts';
@@ -21,6 +22,7 @@ export async function finish(
   for (const [key, orders] of Map.groupBy(ended, ({ saleId, status }) => `${duty(status) ?? ''} ${saleId}`)) {
     const [todo, saleId = ''] = key.split(' ');
     if (todo !== 'release' && todo !== 'forfeit') continue;
+    crashPoint('order_ended');
     try {
       const answers = await gate[todo](saleId, orders, token);
       if (typeof answers === 'string') {
@@ -35,6 +37,7 @@ export async function finish(
       finished.waiting += orders.length;
       continue;
     }
+    crashPoint('gate_gave_back');
     await markReleased(
       pool,
       orders.map(({ reservationId }) => reservationId),

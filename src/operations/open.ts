@@ -1,4 +1,5 @@
 /** Opens a sale's gate from the ledger: when the sale is new, and when the gate was lost. */
+import { crashPoint } from '../crash.ts';
 import type { Hold } from '../domain/reservation.ts';
 import { shardOf } from '../domain/shard.ts';
 import { transaction } from '../ledger/db.ts';
@@ -30,12 +31,17 @@ export async function openGate(
 ): Promise<'opened' | 'live'> {
   const horizon = await horizonNow(pool);
   const begun = await gate.begin(saleId, token);
-  if (begun === 'live') return 'live';
+  if (begun === 'live') {
+    await markOpened(pool, saleId); // whoever opened it may have died before this
+    return 'live';
+  }
+  if (begun === 'stale') throw new StaleToken(`sale ${saleId}: a newer token loads it`);
+  crashPoint('rebuild_begun');
   const load = async (holds: Hold[]) => {
     if ((await gate.chunk(saleId, holds, token)) === 'stale')
       throw new StaleToken(`sale ${saleId}: a newer token loads it`);
+    crashPoint('rebuild_loaded');
   };
-  if (begun === 'stale') throw new StaleToken(`sale ${saleId}: a newer token loads it`);
   for (let after = ''; ;) {
     const holds = await liveHolds(pool, saleId, after, CHUNK);
     if (holds.length === 0) break;
@@ -48,6 +54,7 @@ export async function openGate(
     const changed = await liveHoldsSince(client, saleId, horizon);
     for (let n = 0; n < changed.length; n += CHUNK) await load(changed.slice(n, n + CHUNK));
     if ((await gate.open(sale, token)) === 'stale') throw new StaleToken(`sale ${saleId}: a newer token loads it`);
+    crashPoint('rebuild_opened');
     await markOpened(client, saleId);
     return 'opened';
   });

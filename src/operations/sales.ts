@@ -2,6 +2,7 @@
  * The life of a sale: created, changed, paused, resumed, ended, closed. The ledger has the settings, the gate applies
  * them to new holds. Grow: ledger first, then gate. Shrink: gate first, so that nobody wins what is being taken away.
  */
+import { crashPoint } from '../crash.ts';
 import type { Sale, SaleSettings, SaleState } from '../domain/sale.ts';
 import { GateUnavailable } from '../gate/gate.ts';
 import { transaction } from '../ledger/db.ts';
@@ -98,17 +99,41 @@ async function alter(stores: Both, saleId: string, change: (now: Sale) => Sale):
     if (next.currency !== now.currency && held) {
       throw new SaleConflict('currency_fixed', `sale ${saleId} has holds in ${now.currency}`);
     }
-    if (next.total < now.total && now.openedAt !== null) await configure(stores, next);
+    if (next.total < now.total && now.openedAt !== null) {
+      await configure(stores, next, 'ask');
+      crashPoint('settings_at_gate');
+    }
     await changeSale(client, next);
     return next;
   });
-  if (sale.openedAt !== null) await configure(stores, sale);
+  crashPoint('settings_in_ledger');
+  if (sale.openedAt !== null) await configure(stores, sale, 'decided');
   return sale;
 }
 
+/**
+ * Brings gate and ledger to the same settings, for the keeper. The gate lacks the ledger's newest: they are applied. The
+ * gate is ahead, since a change reached it and not the ledger: the ledger's are made the newest, and applied.
+ * @returns whether there was anything to do
+ */
+export async function applySettings(stores: Both, saleId: string, token = ''): Promise<boolean> {
+  const sale = await transaction(stores.pool, async (client) => {
+    const now = await getSaleLocked(client, saleId);
+    const gate = await stores.gate.figures(saleId);
+    if (!now || !gate || gate.settings === now.settings) return undefined;
+    if (gate.settings < now.settings) return now;
+    const next = { ...now, settings: gate.settings + 1 };
+    await changeSale(client, next);
+    return next;
+  });
+  if (!sale) return false;
+  await configure(stores, sale, 'decided', token);
+  return true;
+}
+
 /** Applies settings at the gate. 'older' is no failure: somebody has changed them again since. */
-async function configure({ gate }: Both, sale: Sale): Promise<void> {
-  const { answer, figure } = await gate.configure(sale);
+async function configure({ gate }: Both, sale: Sale, mode: 'ask' | 'decided', token = ''): Promise<void> {
+  const { answer, figure } = await gate.configure(sale, mode, token);
   switch (answer) {
     case 'applied':
     case 'older':

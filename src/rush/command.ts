@@ -49,7 +49,8 @@ function readSecrets(settings: RushSettings, env: NodeJS.ProcessEnv): Secrets {
   const needed = ['ADMIN_TOKEN', ...(settings.audit ? ['DATABASE_URL', 'REDIS_URL'] : [])];
   const missing = needed.filter((name) => !env[name]);
   if (missing.length > 0) {
-    throw new WrongUsage(`not set: ${missing.join(', ')} (the audit's two are not needed with --no-audit)`);
+    const hint = settings.audit ? ' (the audit wants the two stores; --no-audit leaves it out)' : '';
+    throw new WrongUsage(`not set in the environment: ${missing.join(', ')}${hint}`);
   }
   // The tokens are lists, for rotation; any of them will do.
   const first = (list: string | undefined) => list?.split(/\s+/).find((token) => token !== '');

@@ -4,16 +4,12 @@ import { z } from 'zod';
 import { SaleId } from '../domain/reservation.ts';
 import { arrivals } from './schedule.ts';
 
-const decimal = z.union([
-  z.number(),
-  z
-    .string()
-    .regex(/^\d+(\.\d+)?$/, 'a number is expected')
-    .transform(Number),
-]);
-const whole = (min: number, max: number) => decimal.pipe(z.int().min(min).max(max));
-const seconds = (min: number, max: number) => decimal.pipe(z.number().min(min).max(max));
-const share = decimal.pipe(z.number().min(0).max(1));
+/** Commander gives strings, a program gives numbers. */
+const number = (schema: z.ZodNumber) =>
+  z.preprocess((given) => (typeof given === 'string' && /^\d+(\.\d+)?$/.test(given) ? Number(given) : given), schema);
+const whole = (min: number, max: number) => number(z.int().min(min).max(max));
+const seconds = (min: number, max: number) => number(z.number().min(min).max(max));
+const share = number(z.number().min(0).max(1));
 const address = z.url({ protocol: /^https?$/ });
 
 const field = <S extends z.ZodType>(flags: string, help: string, schema: S, fallback?: string | number) => ({
@@ -80,7 +76,15 @@ export function parseRushOptions(given: Record<string, unknown>, env: NodeJS.Pro
   const parsed = z
     .strictObject({ ...shape, audit: z.boolean() })
     .safeParse({ ...defaults, providerUrl, audit: true, ...set });
-  if (!parsed.success) throw new WrongUsage(z.prettifyError(parsed.error));
+  if (!parsed.success) {
+    const lines = parsed.error.issues.map(({ path, message }) => {
+      const [name] = path;
+      if (name === undefined) return message;
+      const isMissing = name === 'providerUrl' && providerUrl === undefined && set.providerUrl === undefined;
+      return `${flagOf(String(name))}: ${isMissing ? 'not set, and PAYMENT_PROVIDER_URL is not either' : message}`;
+    });
+    throw new WrongUsage(lines.join('\n'));
+  }
   const settings = parsed.data as RushSettings;
   const sum = settings.payers + settings.abandoners + settings.latePayers;
   if (Math.abs(sum - 1) > 1e-9) {
@@ -88,3 +92,5 @@ export function parseRushOptions(given: Record<string, unknown>, env: NodeJS.Pro
   }
   return settings;
 }
+
+const flagOf = (name: string) => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;

@@ -1,4 +1,5 @@
 /** What the worker does with holds from the queue: orders in batches, then what each order's status asks for. */
+import { crashPoint } from '../crash.ts';
 import type { Hold, OrderStatus } from '../domain/reservation.ts';
 import { LedgerUnavailable } from '../ledger/db.ts';
 import { record } from '../ledger/orders.ts';
@@ -17,6 +18,7 @@ export async function recordHolds(
   holds: Hold[],
 ): Promise<(OrderStatus | Error)[]> {
   const results = await recordEach(stores, holds);
+  crashPoint('recorded');
   const orders = holds.flatMap((hold, n) => {
     const status = results[n];
     return typeof status === 'string' ? [{ ...hold, status }] : [];

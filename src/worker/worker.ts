@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Message, SQSClient } from '@aws-sdk/client-sqs';
 import { Consumer } from 'sqs-consumer';
 import { Batcher } from '../batcher.ts';
+import { crashPoint } from '../crash.ts';
 import type { Hold, OrderStatus } from '../domain/reservation.ts';
 import type { Stores } from '../operations/stores.ts';
 import { parseMessage } from '../queue/message.ts';
@@ -87,6 +88,7 @@ async function handle(
   for (const reason of reasons) log.error({ err: reason }, 'a message is not done and stays in the queue');
   // Thrown only when none is done, so that their visibility is shortened; otherwise the rest comes again by itself.
   if (done.length === 0) throw new Error('no message of this receive is done', { cause: reasons[0] });
+  crashPoint('before_acknowledge');
   return done;
 }
 
