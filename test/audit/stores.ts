@@ -13,7 +13,8 @@ export type AuditStores = {
   redisUrl: string;
   /** Empties both stores and fills them with sound sales. */
   refill(): Promise<void>;
-  audit(options?: Partial<AuditOptions>): Promise<AuditReport>;
+  /** With more patience for holds without orders than the tests take. `log` hears of each look that settles nothing. */
+  audit(options?: Partial<AuditOptions>, log?: (line: string) => void): Promise<AuditReport>;
   drop(): Promise<void>;
 };
 
@@ -37,7 +38,8 @@ export async function auditStores(): Promise<AuditStores> {
       await writeLedger(db);
       await writeGate(redis);
     },
-    audit: (options = {}) => runAudit({ databaseUrl, redisUrl, ...options }, () => undefined),
+    audit: (options = {}, log = () => undefined) =>
+      runAudit({ databaseUrl, redisUrl, graceMs: 600_000, ...options }, log),
     drop: async () => {
       await db.end();
       redis.disconnect();
