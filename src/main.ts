@@ -60,6 +60,12 @@ program
   .requiredOption('--sale <id>', 'the sale')
   .action(run(async ({ sale }: { sale: string }) => (await once()).rebuildCommand(sale)));
 program
+  .command('dead-letters')
+  .description('list the dead-letter queue; exit 1 when it has messages that cannot be read')
+  .option('--replay', 'send those that can be read back to the queue', false)
+  .option('--limit <n>', 'messages at most', whole, 1000)
+  .action(run(async (options: { replay: boolean; limit: number }) => (await once()).deadLettersCommand(options)));
+program
   .command('audit')
   .description('read both stores, recompute, compare. Exit 0 all holds, 2 something does not, 3 could not judge')
   .option('--sale <id>', 'one sale only')

@@ -7,6 +7,7 @@ import { getSale, ledgerFigures, listSales } from '../ledger/sales.ts';
 import { rebuild } from '../keeper/rebuild.ts';
 import { reconcile } from '../keeper/reconcile.ts';
 import { applySettings, putSale, setState } from '../operations/sales.ts';
+import { deadLetters } from '../queue/dead-letters.ts';
 import { createLogger, keeperOptions, rebuildOptions, wire, type Wired } from '../wiring.ts';
 
 const print = (value: unknown) => process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
@@ -61,6 +62,21 @@ export function reconcileCommand(saleId: string | undefined): Promise<number> {
       blocked += done.blocked;
     }
     return blocked === 0 ? 0 : 1;
+  });
+}
+
+/** Lists what is in the dead-letter queue, or sends it back. @returns 1 when there is something that cannot be read */
+export function deadLettersCommand({ replay, limit }: { replay: boolean; limit: number }): Promise<number> {
+  return withStores(async ({ sqs }, config) => {
+    const letters = await deadLetters(sqs, config.SQS_QUEUE_URL, replay, limit);
+    for (const { messageId, replayed, why, body } of letters) {
+      const what = replayed ? 'sent back' : why === undefined ? 'can be sent back: --replay' : 'cannot be read, stays';
+      process.stdout.write(`${messageId}  ${what}\n  ${body}\n${why === undefined ? '' : `  ${why}\n`}`);
+    }
+    process.stdout.write(
+      `${letters.length} dead letters, ${letters.filter(({ replayed }) => replayed).length} sent back\n`,
+    );
+    return letters.some(({ why }) => why !== undefined) ? 1 : 0;
   });
 }
 

@@ -57,11 +57,7 @@ export async function query<Row extends pg.QueryResultRow>(
   statement: Statement,
   values: unknown[] = [],
 ): Promise<Row[]> {
-  try {
-    return (await db.query<Row>({ ...statement, values })).rows;
-  } catch (error) {
-    throw explain(error);
-  }
+  return (await db.query<Row>({ ...statement, values }).catch(tell)).rows;
 }
 
 /** Serialization failure and deadlock: the transaction did nothing and may be tried again. */
@@ -85,27 +81,34 @@ export async function transaction<T>(pool: Pool, work: (client: Queryable) => Pr
 }
 
 async function once<T>(pool: Pool, work: (client: Queryable) => Promise<T>): Promise<T> {
-  const client = await pool.connect().catch((error: unknown) => {
-    throw explain(error);
-  });
+  const client = await pool.connect().catch(tell);
+  let usable = true;
+  // A connection can be lost between two statements: the next one tells of it. Unheard, it would end the process.
+  const onLost = () => {
+    usable = false;
+  };
+  client.on('error', onLost);
   try {
-    await client.query('begin');
+    await client.query('begin').catch(tell);
     const result = await work(client);
-    await client.query('commit');
-    client.release();
+    await client.query('commit').catch(tell);
     return result;
   } catch (error) {
+    const silent = error instanceof LedgerUnavailable && sqlState(error) === undefined;
+    usable = !silent && (await rollBack(client));
+    throw error;
+  } finally {
     // A connection in an unknown state is not given back to the pool.
-    const usable = sqlState(error) !== undefined || !isConnectionError(error);
-    const rolledBack =
-      usable &&
-      (await client.query('rollback').then(
-        () => true,
-        () => false,
-      ));
-    client.release(!rolledBack);
-    throw explain(error);
+    client.release(!usable);
+    client.off('error', onLost);
   }
+}
+
+function rollBack(client: pg.PoolClient): Promise<boolean> {
+  return client.query('rollback').then(
+    () => true,
+    () => false,
+  );
 }
 
 /** The SQLSTATE of an error or of its cause. */
@@ -133,11 +136,11 @@ function isConnectionError(error: unknown): boolean {
   return 'errno' in error || /timeout|terminated|not queryable|Connection|ECONN/i.test(error.message);
 }
 
-function explain(error: unknown): unknown {
+/** Throws the driver's error again, as {@link LedgerUnavailable} if that is what it means. */
+function tell(error: unknown): never {
   const state = sqlState(error);
-  if (error instanceof LedgerUnavailable) return error;
   if (state === undefined ? isConnectionError(error) : AWAY.test(state)) {
-    return new LedgerUnavailable(error instanceof Error ? error.message : String(error), { cause: error });
+    throw new LedgerUnavailable(error instanceof Error ? error.message : String(error), { cause: error });
   }
-  return error;
+  throw error;
 }

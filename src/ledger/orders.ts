@@ -30,6 +30,14 @@ type OrderRow = {
   refund?: string | null;
 };
 
+// By name and never *: a prepared statement whose columns change fails from then on, so that a migration that adds one
+// would stop every process that runs.
+const COLUMNS = [
+  ...['reservation_id', 'sale_id', 'user_id', 'qty', 'amount', 'currency', 'status', 'reason'],
+  ...['reserved_at', 'expires_at'],
+];
+const columns = (of: string) => COLUMNS.map((column) => `${of}.${column}`).join(', ');
+
 const toOrder = (row: OrderRow): Order => ({
   reservationId: row.reservation_id,
   saleId: row.sale_id,
@@ -148,7 +156,7 @@ const END = {
       update sale_orders set status = $2::text, reason = $3::text
       where reservation_id = any($1::uuid[]) and status = 'PENDING_PAYMENT'
         and ($2::text <> 'EXPIRED' or expires_at <= clock_timestamp())
-      returning *
+      returning ${columns('sale_orders')}
     ), journal as (
       insert into ledger_entries (sale_id, reservation_id, kind, delta)
       select sale_id, reservation_id, case $2::text when 'EXPIRED' then 'expiry' else 'cancel' end, -qty from ended
@@ -157,7 +165,7 @@ const END = {
       from (select sale_id, sum(qty) as units from ended group by sale_id) as given
       where sale_stock.sale_id = given.sale_id
     )
-    select * from ended`,
+    select ${columns('ended')} from ended`,
 };
 
 /**
@@ -173,7 +181,7 @@ export async function end(
   return (await query<OrderRow>(client, END, [reservationIds, as.status, as.reason])).map(toOrder);
 }
 
-const STATUS = { name: 'order-status', text: `select * from sale_orders where reservation_id = $1` };
+const STATUS = { name: 'order-status', text: `select ${columns('o')} from sale_orders o where reservation_id = $1` };
 
 /**
  * The buyer gives up an unpaid reservation. Without an order yet, a CANCELLED one is written from the hold, so that
@@ -202,7 +210,7 @@ export function cancel(pool: Pool, wanted: Wanted, hold?: Hold) {
 const GET = {
   name: 'get-order',
   text: `
-    select o.*, (select r.status from payments p join refunds r using (payment_id)
+    select ${columns('o')}, (select r.status from payments p join refunds r using (payment_id)
                  where p.reservation_id = o.reservation_id::text order by r.created_at limit 1) as refund
     from sale_orders o where reservation_id = $1 and sale_id = $2 and user_id = $3`,
 };
@@ -239,7 +247,7 @@ export async function expireDue(pool: Pool, limit: number): Promise<Order[]> {
 
 const UNRELEASED = {
   name: 'unreleased-orders',
-  text: `select o.* from sale_orders o join sales s using (sale_id)
+  text: `select ${columns('o')} from sale_orders o join sales s using (sale_id)
          where o.status in ('EXPIRED', 'CANCELLED', 'REJECTED') and o.gate_released_at is null
            and s.state <> 'closed' and (o.sale_id, o.reservation_id) > ($1, $2::uuid)
          order by o.sale_id, o.reservation_id limit $3`,
@@ -275,7 +283,7 @@ export async function statusOf(db: Queryable, reservationIds: string[]): Promise
 
 const LOCK_LIVE = {
   name: 'lock-live',
-  text: `select * from sale_orders where reservation_id = any($1::uuid[]) and status in ('PENDING_PAYMENT', 'PAID')
+  text: `select ${columns('o')} from sale_orders o where reservation_id = any($1::uuid[]) and status in ('PENDING_PAYMENT', 'PAID')
          order by reservation_id for share`,
 };
 

@@ -3,7 +3,15 @@ import { crashPoint } from '../crash.ts';
 import type { Hold } from '../domain/reservation.ts';
 import { shardOf } from '../domain/shard.ts';
 import { transaction } from '../ledger/db.ts';
-import { drawToken, getSaleLocked, horizonNow, liveHolds, liveHoldsSince, markOpened } from '../ledger/sales.ts';
+import {
+  drawToken,
+  getSale,
+  getSaleLocked,
+  horizonNow,
+  liveHolds,
+  liveHoldsSince,
+  markOpened,
+} from '../ledger/sales.ts';
 import type { Stores } from './stores.ts';
 
 /** Orders per script call: a call of this size keeps buyers of other sales waiting for about a millisecond. */
@@ -29,6 +37,7 @@ export async function openGate(
   saleId: string,
   token: number,
 ): Promise<'opened' | 'live'> {
+  await mustBeOpenable(pool, saleId);
   const horizon = await horizonNow(pool);
   const begun = await gate.begin(saleId, token);
   if (begun === 'live') {
@@ -50,7 +59,8 @@ export async function openGate(
   }
   return transaction(pool, async (client): Promise<'opened'> => {
     const sale = await getSaleLocked(client, saleId);
-    if (!sale) throw new Error(`there is no sale ${saleId}`);
+    if (sale?.state === 'closed') await gate.remove(saleId); // closed since we began: nothing of it may stay
+    if (!sale || sale.state === 'closed') throw new Error(`there is no open sale ${saleId}`);
     const changed = await liveHoldsSince(client, saleId, horizon);
     for (let n = 0; n < changed.length; n += CHUNK) await load(changed.slice(n, n + CHUNK));
     if ((await gate.open(sale, token)) === 'stale') throw new StaleToken(`sale ${saleId}: a newer token loads it`);
@@ -58,4 +68,10 @@ export async function openGate(
     await markOpened(client, saleId);
     return 'opened';
   });
+}
+
+async function mustBeOpenable(pool: Stores['pool'], saleId: string): Promise<void> {
+  const sale = await getSale(pool, saleId);
+  if (!sale) throw new Error(`there is no sale ${saleId}`);
+  if (sale.state === 'closed') throw new Error(`sale ${saleId} is closed: it has no gate any more`);
 }

@@ -69,10 +69,11 @@ export async function closeSale(stores: Both, saleId: string): Promise<Sale> {
           `sale ${saleId}: ${ledger.sold} units are live in the ledger, ${gate.held} held at the gate, only ${paid} paid: wait until the holds have ended`,
         );
       }
+      // The gate first: if we die before the commit, the keeper rebuilds it, and the sale can be closed again.
+      await stores.gate.remove(saleId);
       await changeSale(client, { ...locked, state: 'closed', settings: locked.settings + 1 });
     });
   }
-  await stores.gate.remove(saleId);
   return mustGet(stores, saleId);
 }
 

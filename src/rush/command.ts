@@ -98,7 +98,7 @@ async function storm(settings: RushSettings, sale: SaleState, clients: Clients, 
   await clients.connections.warm(`${target(settings.url).prefix}/sales/${saleId}`);
 
   const tally = new Tally();
-  const { crowd, winners } = gather(settings, saleId, plan, clients, tally);
+  const { crowd, winners } = gather(settings, saleId, plan, clients, tally, before);
   const startedAt = new Date();
   const seconds = await press(crowd, winners, plan, tally, print);
   const inRush = tally.answered;
@@ -114,14 +114,24 @@ async function storm(settings: RushSettings, sale: SaleState, clients: Clients, 
   return checks.some(({ failures }) => failures.length > 0) ? 1 : 0;
 }
 
-function gather(settings: RushSettings, saleId: string, plan: Plan, clients: Clients, tally: Tally) {
+function gather(
+  settings: RushSettings,
+  saleId: string,
+  plan: Plan,
+  clients: Clients,
+  tally: Tally,
+  before: Set<string>,
+) {
   const { connections, api, provider } = clients;
   const crowd = new Crowd({
     saleId,
     plan,
     connections,
     tally,
-    onWin: (buyer, told) => winners.follow(buyer, told),
+    onWin(buyer, told) {
+      // A reservation of an earlier rush with the same seed has had its role then.
+      if (!before.has(told.reservationId)) winners.follow(buyer, told);
+    },
   });
   const winners: Winners = new Winners({
     saleId,

@@ -7,6 +7,7 @@ import type { Role } from './schedule.ts';
 
 const POLL_MS = 250;
 const PAYMENT_TRIES = 5;
+const isFinal = (status: string) => ['PAID', 'CANCELLED', 'REJECTED'].includes(status);
 const Status = z.object({ status: z.string() });
 
 export type WinnersOptions = {
@@ -92,11 +93,15 @@ export class Winners {
         const { status } = Status.parse(await api.must('GET', path));
         if (status === 'EXPIRED') return;
         seen = status;
+        if (isFinal(status)) break;
       } catch (error) {
         seen = error instanceof Error ? error.message : String(error);
       }
       await sleep(POLL_MS);
     }
-    throw new Error(`reservation ${reservationId} has not expired ${settleMs / 1000} s after its time; seen: ${seen}`);
+    const late = Math.round((Date.now() - expiresAt) / 1000);
+    throw new Error(
+      `reservation ${reservationId} was left unpaid and is not EXPIRED ${late} s after its time: ${seen}`,
+    );
   }
 }
