@@ -3,7 +3,7 @@
  * for the real one only where a lie is wanted, since the real one cannot be asked to tell any.
  */
 import { randomUUID } from 'node:crypto';
-import Fastify, { type FastifyReply } from 'fastify';
+import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
 
 export type Lie =
   | 'none'
@@ -39,21 +39,53 @@ export type FakeApi = { url: string; close(): Promise<void> };
 /** @param providerUrl asked late, since the provider needs this API's address first */
 export async function startFakeApi(lie: Lie, providerUrl: () => string): Promise<FakeApi> {
   const app = Fastify({ forceCloseConnections: true });
-  const orders = new Map<string, Order>();
-  const holders = new Map<string, Order>();
-  let settings: Settings = { total: 0, holdSeconds: 1, maxPerReservation: 1, price: {} };
-  let hasLied = false;
+  const sale = new FakeSale(lie);
+  buyerRoutes(app, sale);
+  adminRoutes(app, sale);
+  webhookRoute(app, sale, providerUrl);
+  const sweeper = setInterval(() => sale.expire(), 50);
+  app.addHook('onClose', () => clearInterval(sweeper));
+  const url = await app.listen({ host: '127.0.0.1', port: 0 });
+  return { url, close: () => app.close() };
+}
 
-  const live = () => [...orders.values()].filter(({ status }) => status === 'PENDING_PAYMENT' || status === 'PAID');
-  const taken = () => live().reduce((all, { qty }) => all + qty, 0);
-  const problem = (reply: FastifyReply, status: number, code: string) => reply.code(status).send({ status, code });
-  const lieOnce = (kind: Lie) => {
-    if (lie !== kind || hasLied) return false;
-    hasLied = true;
+const isLive = ({ status }: Order) => status === 'PENDING_PAYMENT' || status === 'PAID';
+
+/** Gate and ledger in one, and the lie that it tells once. */
+class FakeSale {
+  settings: Settings = { total: 0, holdSeconds: 1, maxPerReservation: 1, price: {} };
+  orders = new Map<string, Order>();
+  lie: Lie;
+  #holders = new Map<string, Order>();
+  #hasLied = false;
+
+  constructor(lie: Lie) {
+    this.lie = lie;
+  }
+
+  /** True the first time that this is the lie to be told. */
+  lieOnce(kind: Lie): boolean {
+    if (this.lie !== kind || this.#hasLied) return false;
+    this.#hasLied = true;
     return true;
-  };
+  }
 
-  function newOrder(saleId: string, userId: string, qty: number): Order {
+  /** What the buyer holds, if anything. */
+  held(userId: string): Order | undefined {
+    const held = this.#holders.get(userId);
+    return held && isLive(held) ? held : undefined;
+  }
+
+  taken(): number {
+    return [...this.orders.values()].filter(isLive).reduce((all, { qty }) => all + qty, 0);
+  }
+
+  hasRoomFor(qty: number): boolean {
+    const extra = this.lie === 'oversold' ? 2 : this.lie === 'sold_out_too_early' ? -2 : 0;
+    return this.taken() + qty <= this.settings.total + extra;
+  }
+
+  take(saleId: string, userId: string, qty: number): Order {
     const now = Date.now();
     const order: Order = {
       reservationId: randomUUID(),
@@ -62,86 +94,84 @@ export async function startFakeApi(lie: Lie, providerUrl: () => string): Promise
       qty,
       amount: 1999 * qty,
       currency: 'EUR',
-      status: lieOnce('winner_refused') ? 'REJECTED' : 'PENDING_PAYMENT',
+      status: this.lieOnce('winner_refused') ? 'REJECTED' : 'PENDING_PAYMENT',
       reservedAt: new Date(now).toISOString(),
-      expiresAt: new Date(now + settings.holdSeconds * 1000).toISOString(),
+      expiresAt: new Date(now + this.settings.holdSeconds * 1000).toISOString(),
     };
-    if (!lieOnce('told_without_order')) orders.set(order.reservationId, order);
+    if (!this.lieOnce('told_without_order')) this.orders.set(order.reservationId, order);
+    this.#holders.set(userId, order);
     return order;
   }
 
-  function expire(): void {
-    for (const order of live()) {
-      if (lie === 'never_expires' || order.status !== 'PENDING_PAYMENT') continue;
-      if (Date.parse(order.expiresAt) < Date.now()) order.status = 'EXPIRED';
+  expire(): void {
+    if (this.lie === 'never_expires') return;
+    for (const order of this.orders.values()) {
+      if (order.status === 'PENDING_PAYMENT' && Date.parse(order.expiresAt) < Date.now()) order.status = 'EXPIRED';
     }
   }
-  const sweeper = setInterval(expire, 50);
+}
 
-  app.put('/admin/sales/:id', (request) => {
-    settings = request.body as Settings;
-    return {};
-  });
+const problem = (reply: FastifyReply, status: number, code: string) => reply.code(status).send({ status, code });
+
+function buyerRoutes(app: FastifyInstance, sale: FakeSale): void {
   app.get<{ Params: { id: string } }>('/sales/:id', ({ params }) => {
-    return { ...settings, saleId: params.id, state: 'open' };
+    return { ...sale.settings, saleId: params.id, state: 'open' };
   });
   app.post<{ Params: { id: string }; Body: { userId: string; qty: number } }>(
     '/sales/:id/reserve',
     ({ params, body: { userId, qty } }, reply) => {
       const answer = (status: 200 | 202, order: Order) =>
         reply.code(status).send({ outcome: status === 202 ? 'ok' : 'dup', ...order });
-      const held = holders.get(userId);
-      if (held && (held.status === 'PENDING_PAYMENT' || held.status === 'PAID')) {
-        if (lie === 'holder_refused') return problem(reply, 409, 'sold_out');
-        return lieOnce('two_reservations') ? answer(202, newOrder(params.id, userId, qty)) : answer(200, held);
+      const held = sale.held(userId);
+      if (held) {
+        if (sale.lie === 'holder_refused') return problem(reply, 409, 'sold_out');
+        return sale.lieOnce('two_reservations') ? answer(202, sale.take(params.id, userId, qty)) : answer(200, held);
       }
-      if (orders.size >= 3 && lieOnce('internal_error')) return problem(reply, 500, 'internal_error');
-      const room = settings.total + (lie === 'oversold' ? 2 : lie === 'sold_out_too_early' ? -2 : 0);
-      if (taken() + qty > room) return problem(reply, 409, 'sold_out');
-      const order = newOrder(params.id, userId, qty);
-      holders.set(userId, order);
-      if (lieOnce('order_without_telling')) return problem(reply, 409, 'sold_out');
-      return answer(202, lieOnce('other_amount') ? { ...order, amount: order.amount - 1 } : order);
+      if (sale.orders.size >= 3 && sale.lieOnce('internal_error')) return problem(reply, 500, 'internal_error');
+      if (!sale.hasRoomFor(qty)) return problem(reply, 409, 'sold_out');
+      const order = sale.take(params.id, userId, qty);
+      if (sale.lieOnce('order_without_telling')) return problem(reply, 409, 'sold_out');
+      return answer(202, sale.lieOnce('other_amount') ? { ...order, amount: order.amount - 1 } : order);
     },
   );
   app.get<{ Params: { rid: string } }>('/sales/:id/reservations/:rid', ({ params }, reply) => {
-    return orders.get(params.rid) ?? problem(reply, 404, 'reservation_not_found');
+    return sale.orders.get(params.rid) ?? problem(reply, 404, 'reservation_not_found');
+  });
+}
+
+function adminRoutes(app: FastifyInstance, sale: FakeSale): void {
+  app.put('/admin/sales/:id', (request) => {
+    sale.settings = request.body as Settings;
+    return {};
   });
   app.get<{ Querystring: { status: string; after?: string } }>('/admin/sales/:id/orders', ({ query }) => {
-    const all = [...orders.values()].filter(({ status }) => status === query.status);
+    const all = [...sale.orders.values()].filter(({ status }) => status === query.status);
     const from = Number(query.after ?? 0);
     const next = from + 3 < all.length ? String(from + 3) : null; // small pages, so that the cursor is used
     return { orders: all.slice(from, from + 3), next };
   });
   app.get('/admin/sales/:id', () => {
-    const { total } = settings;
-    const held = taken();
-    const gate = { stock: total - held, held, forfeited: 0, total };
-    return { gate, ledger: { total, sold: held }, queue: {} };
+    const { total } = sale.settings;
+    const held = sale.taken();
+    return { gate: { stock: total - held, held, forfeited: 0, total }, ledger: { total, sold: held } };
   });
-  app.post<{ Body: { type: string; data: { reservationId: string; paymentId: string; amount: number } } }>(
-    '/webhooks/payments',
-    async ({ body: { data } }) => {
-      const order = orders.get(data.reservationId);
-      if (order?.status === 'PENDING_PAYMENT' && !lieOnce('paid_but_expired')) {
-        order.status = 'PAID';
-      } else if (lie !== 'money_kept') {
-        await fetch(`${providerUrl()}/refunds`, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json', 'idempotency-key': `refund-${data.paymentId}` },
-          body: JSON.stringify({
-            refundId: `refund-${data.paymentId}`,
-            paymentId: data.paymentId,
-            amount: data.amount,
-            currency: 'EUR',
-            reason: 'expired',
-          }),
-        });
-      }
-      return {};
-    },
-  );
-  app.addHook('onClose', () => clearInterval(sweeper));
-  const url = await app.listen({ host: '127.0.0.1', port: 0 });
-  return { url, close: () => app.close() };
+}
+
+function webhookRoute(app: FastifyInstance, sale: FakeSale, providerUrl: () => string): void {
+  type Paid = { data: { reservationId: string; paymentId: string; amount: number; currency: string } };
+  app.post<{ Body: Paid }>('/webhooks/payments', async ({ body: { data } }) => {
+    const { reservationId, paymentId, amount, currency } = data;
+    const order = sale.orders.get(reservationId);
+    if (order?.status === 'PENDING_PAYMENT' && !sale.lieOnce('paid_but_expired')) {
+      order.status = 'PAID';
+    } else if (sale.lie !== 'money_kept') {
+      const refundId = `refund-${paymentId}`;
+      await fetch(`${providerUrl()}/refunds`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'idempotency-key': refundId },
+        body: JSON.stringify({ refundId, paymentId, amount, currency, reason: 'expired' }),
+      });
+    }
+    return {};
+  });
 }

@@ -103,7 +103,7 @@ describe.concurrent('flashgate rush', () => {
     expect(await run({ unknown: 1 })).toBe(64);
     expect(await run({}, {})).toBe(64);
     expect(await run({ audit: true })).toBe(64);
-    const reasons = ['buyers', 'shares of all winners', 'unknown', 'ADMIN_TOKEN', 'DATABASE_URL, REDIS_URL'];
+    const reasons = ['--buyers: ', 'shares of all winners', 'unknown', 'ADMIN_TOKEN', 'DATABASE_URL, REDIS_URL'];
     expect(reasons.map((reason, n) => said[n]?.includes(reason))).toEqual(reasons.map(() => true));
   });
 
