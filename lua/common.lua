@@ -15,9 +15,9 @@ local function now_ms()
   return t[1] * 1000 + math.floor(t[2] / 1000)
 end
 
--- Lua's own tostring keeps 14 digits only.
+-- Lua's own tostring keeps 14 digits only. Adding 0 turns Lua's -0, which Redis takes for no integer, into 0.
 local function int(n)
-  return string.format('%.0f', n)
+  return string.format('%.0f', n + 0)
 end
 
 local function check_types()
@@ -35,7 +35,7 @@ end
 local function presence(state, held, stock)
   if not state then return 'not_loaded' end
   if state == 'loading' then return 'loading' end
-  if not stock or not held then return 'not_loaded' end
+  if not held or not string.match(stock or '', '^-?%d+$') then return 'not_loaded' end
   if tonumber(held) > 0 and redis.call('EXISTS', BUYERS, HOLDS) < 2 then return 'not_loaded' end
   return 'loaded'
 end
@@ -65,9 +65,9 @@ end
 
 -- Takes away the holds named by ARGV[first], ARGV[first + 1], ... (buyer, reservation id), each only if the buyer's
 -- receipt is that reservation's: by buyer alone, a late second release of an old hold would give back the units of
--- the buyer's new one. Answers the units taken and, per pair, `word` or 'not_held'.
+-- the buyer's new one. Answers the units taken and the reply: 'loaded' and, per pair, `word` or 'not_held'.
 local function take_holds(first, word)
-  local replies, gone, seen, units = {}, {}, {}, 0
+  local reply, gone, seen, units = { 'loaded' }, {}, {}, 0
   for i = first, #ARGV, 2 do
     local buyer, id = ARGV[i], ARGV[i + 1]
     local hold = redis.call('HGET', HOLDS, buyer)
@@ -75,9 +75,9 @@ local function take_holds(first, word)
       units = units + hold_qty(hold)
       seen[buyer] = true
       gone[#gone + 1] = buyer
-      replies[#replies + 1] = word
+      reply[#reply + 1] = word
     else
-      replies[#replies + 1] = 'not_held'
+      reply[#reply + 1] = 'not_held'
     end
   end
   if #gone > 0 then
@@ -87,5 +87,5 @@ local function take_holds(first, word)
     redis.call('HINCRBY', SALE, 'held', int(-units))
     redis.call('HINCRBY', SALE, 'version', 1)
   end
-  return units, replies
+  return units, reply
 end

@@ -10,6 +10,6 @@ local here = presence_now()
 if here ~= 'loaded' then return { here } end
 if fenced(ARGV[1]) then return { 'stale' } end
 
-local units, replies = take_holds(2, 'forfeited')
+local units, reply = take_holds(2, 'forfeited')
 if units > 0 then redis.call('HINCRBY', SALE, 'forfeited', int(units)) end
-return { 'loaded', unpack(replies) }
+return reply

@@ -10,6 +10,6 @@ local here = presence_now()
 if here ~= 'loaded' then return { here } end
 if fenced(ARGV[1]) then return { 'stale' } end
 
-local units, replies = take_holds(2, 'released')
+local units, reply = take_holds(2, 'released')
 if units > 0 then redis.call('INCRBY', STOCK, int(units)) end
-return { 'loaded', unpack(replies) }
+return reply

@@ -39,7 +39,7 @@ for n = 1, #users do
   local answer
   local hold = won[user]
   if hold then
-    answer = 'dup_unqueued|' .. hold
+    answer = (hold_id(hold) == id and 'ok|' or 'dup_unqueued|') .. hold
   elseif holds_already[n] == 1 then
     hold = redis.call('HGET', HOLDS, user)
     if not hold then return { ARGV[1], 'not_loaded' } end -- a receipt without its hold: the gate lost something
