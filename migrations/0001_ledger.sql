@@ -16,7 +16,7 @@ create table sales (
   settings            bigint not null default 1 check (settings >= 1),
   opened_at           timestamptz,
   created_at          timestamptz not null default now(),
-  check (ends_at > starts_at)
+  constraint ends_after_it_starts check (ends_at > starts_at)
 );
 comment on column sales.settings is 'version of the settings; the gate refuses older ones';
 comment on column sales.opened_at is 'when the gate was first opened; from then on an empty gate is a lost gate, to be rebuilt';
@@ -45,12 +45,13 @@ create table sale_orders (
   changed_at          timestamptz not null default now(),
   changed_xid         xid8 not null default pg_current_xact_id(),
   gate_released_at    timestamptz,
-  check (expires_at > reserved_at),
-  check (status <> 'REJECTED' or reason in ('no_room', 'duplicate_buyer')),
-  check (status <> 'CANCELLED' or reason in ('by_buyer', 'payment_canceled')),
-  check (status in ('REJECTED', 'CANCELLED') or reason is null),
-  check ((reason is not distinct from 'duplicate_buyer') = (live_reservation_id is not null)),
-  check (gate_released_at is null or status in ('EXPIRED', 'CANCELLED', 'REJECTED'))
+  constraint expires_after_it_is_reserved check (expires_at > reserved_at),
+  -- A null reason would make "reason in (...)" null, which a check lets pass.
+  constraint rejected_says_why check (status <> 'REJECTED' or reason is not null and reason in ('no_room', 'duplicate_buyer')),
+  constraint cancelled_says_why check (status <> 'CANCELLED' or reason is not null and reason in ('by_buyer', 'payment_canceled')),
+  constraint others_have_no_reason check (status in ('REJECTED', 'CANCELLED') or reason is null),
+  constraint duplicate_names_the_live_one check ((reason is not distinct from 'duplicate_buyer') = (live_reservation_id is not null)),
+  constraint live_is_not_released check (gate_released_at is null or status in ('EXPIRED', 'CANCELLED', 'REJECTED'))
 );
 comment on column sale_orders.live_reservation_id is 'for duplicate_buyer: the order that this buyer already has';
 comment on column sale_orders.changed_xid is 'transaction of the last change of status: orders a listing so that a reader with a cursor misses nothing';
@@ -88,8 +89,9 @@ create table ledger_entries (
   sale_id        text not null references sales,
   reservation_id uuid not null references sale_orders,
   kind           text not null check (kind in ('order', 'expiry', 'cancel')),
-  delta          integer not null check (case kind when 'order' then delta > 0 else delta < 0 end),
-  at             timestamptz not null default now()
+  delta          integer not null,
+  at             timestamptz not null default now(),
+  constraint delta_fits_kind check (case kind when 'order' then delta > 0 else delta < 0 end)
 );
 create unique index one_taking on ledger_entries (reservation_id) where delta > 0;
 create unique index one_giving_back on ledger_entries (reservation_id) where delta < 0;
@@ -110,7 +112,7 @@ create table payments (
   currency       text not null check (currency ~ '^[A-Z]{3}$'),
   status         text not null check (status in ('PARKED', 'APPLIED', 'OWED')),
   received_at    timestamptz not null default now(),
-  unique (payment_id, amount, currency)
+  constraint payments_captured unique (payment_id, amount, currency)
 );
 comment on table payments is 'PARKED: its order is not recorded yet. APPLIED: it paid its order. OWED: it is to be given back.';
 create unique index one_applied_payment on payments (reservation_id) where status = 'APPLIED';
@@ -128,7 +130,7 @@ create table payment_events (
   state          text not null check (state in ('applied', 'parked', 'ignored')),
   outcome        text not null,
   received_at    timestamptz not null default now(),
-  check (state <> 'parked' or type = 'payment.canceled')
+  constraint only_a_cancellation_waits check (state <> 'parked' or type = 'payment.canceled')
 );
 comment on column payment_events.state is 'parked: a cancellation that waits for its order; a capture waits in payments';
 create index events_parked on payment_events (reservation_id) where state = 'parked';
@@ -146,7 +148,7 @@ create table refunds (
   last_error      text,
   created_at      timestamptz not null default now(),
   updated_at      timestamptz not null default now(),
-  foreign key (payment_id, amount, currency) references payments (payment_id, amount, currency)
+  constraint exactly_what_was_captured foreign key (payment_id, amount, currency) references payments (payment_id, amount, currency)
 );
 comment on column refunds.status is 'PENDING: the provider is to be called. SUBMITTED: it accepted and will report. SUCCEEDED, FAILED: final.';
 create index refunds_due on refunds (next_attempt_at) where status in ('PENDING', 'SUBMITTED');

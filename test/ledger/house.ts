@@ -3,14 +3,16 @@
  * holds that were really won at the gate, a log that can be read, and the books compared.
  */
 import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
 import pg from 'pg';
 import { pino } from 'pino';
 import { expect } from 'vitest';
 import { runAudit, type AuditReport } from '../../src/audit/audit.ts';
 import { readConfig, type Config } from '../../src/config.ts';
-import type { Hold, OrderStatus } from '../../src/domain/reservation.ts';
+import { formatHold, parseHold, type Hold, type OrderStatus } from '../../src/domain/reservation.ts';
 import type { SaleSettings } from '../../src/domain/sale.ts';
 import type { KnownEvent } from '../../src/domain/payment.ts';
+import { gateKeys } from '../../src/gate/keys.ts';
 import { putSale } from '../../src/operations/sales.ts';
 import { wire, type Wired } from '../../src/wiring.ts';
 import { freshStores, type Stores as Fresh } from '../support/stores.ts';
@@ -45,9 +47,10 @@ export async function openHouse({ env = {}, visibilitySeconds, fresh }: Settings
   const db = new pg.Client({ connectionString: stores.databaseUrl });
   db.on('error', () => undefined); // a test that ends connections says so itself
   await db.connect();
+  const redis = new Redis(stores.redisUrl);
   await gateIsThere(wired);
   return {
-    ...{ config, wired, db, settings },
+    ...{ config, wired, db, redis, settings },
     ...{ stores: wired.stores, pool: wired.stores.pool, gate: wired.stores.gate, sqs: wired.sqs },
     ...{ log: log.lines, logger: log.logger, queueUrl: stores.queueUrl, dlqUrl: stores.dlqUrl },
     ...{ databaseUrl: stores.databaseUrl, redisUrl: stores.redisUrl },
@@ -59,6 +62,7 @@ export async function openHouse({ env = {}, visibilitySeconds, fresh }: Settings
     },
     close: async () => {
       await db.end();
+      redis.disconnect();
       await wired.close();
       if (!fresh) await stores.drop();
     },
@@ -130,15 +134,22 @@ export function event(hold: Hold, type: KnownEvent['type'], but: Partial<KnownEv
   return { eventId: randomUUID(), type, paymentId: `pay-${reservationId}`, reservationId, amount, currency, ...but };
 }
 
-/** Lets time pass for an order: its times are moved back, behind the trigger that forbids it. */
-export async function moveBack({ db }: Pick<House, 'db'>, reservationId: string, ms: number): Promise<void> {
+/** Lets time pass for an order and its hold: their times are moved back, behind the trigger that forbids it. */
+export async function moveBack({ db, redis }: Pick<House, 'db' | 'redis'>, hold: Hold, ms: number): Promise<void> {
   await db.query('begin; set local session_replication_role = replica');
-  await db.query(
+  const { rowCount } = await db.query(
     `update sale_orders set reserved_at = reserved_at - $2 * interval '1 ms', expires_at = expires_at - $2 * interval '1 ms'
      where reservation_id = $1`,
-    [reservationId, ms],
+    [hold.reservationId, ms],
   );
   await db.query('commit');
+  if (rowCount === 0) return;
+  const [, , holds] = gateKeys(hold.saleId);
+  const text = await redis.hget(holds, hold.userId);
+  const held = text === null ? undefined : parseHold(hold.saleId, hold.userId, text);
+  if (held?.reservationId !== hold.reservationId) return;
+  const past = { ...held, reservedAt: held.reservedAt - ms, expiresAt: held.expiresAt - ms };
+  await redis.hset(holds, hold.userId, formatHold(past));
 }
 
 export async function orderOf({ db }: Pick<House, 'db'>, { reservationId }: Pick<Hold, 'reservationId'>) {
