@@ -63,6 +63,7 @@ const Settings = z.object({
   KEEPER_INTERVAL_MS: ms(1000),
   KEEPER_BATCH: count(500, 2000),
   RECONCILE_INTERVAL_MS: ms(30_000),
+  LEASE_TTL_MS: z.coerce.number().int().min(1000).max(600_000).default(30_000),
   LOST_GRACE_MS: ms(60_000),
   UNQUEUED_GRACE_MS: ms(5000),
   REBUILD_DRAIN_MS: ms(10_000),
@@ -97,6 +98,11 @@ const relations: { holds: (c: Config) => boolean; reason: string }[] = [
     holds: (c) => c.UNQUEUED_GRACE_MS > c.REQUEST_DEADLINE_MS,
     reason:
       'UNQUEUED_GRACE_MS must be longer than REQUEST_DEADLINE_MS: until then the request itself may still send its hold',
+  },
+  {
+    holds: (c) => c.LEASE_TTL_MS > 6 * c.GATE_TIMEOUT_MS,
+    reason:
+      'LEASE_TTL_MS must be longer than six times GATE_TIMEOUT_MS: two renewals must be able to fail before a lease is lost',
   },
   {
     holds: (c) => c.LOST_GRACE_MS > c.UNQUEUED_GRACE_MS,

@@ -6,6 +6,8 @@ import { pino, type Logger } from 'pino';
 import type { Config } from './config.ts';
 import { Gate } from './gate/gate.ts';
 import { createPool } from './ledger/db.ts';
+import { LeaseStore } from './gate/lease-store.ts';
+import { Leases } from './keeper/leases.ts';
 import type { RebuildOptions } from './keeper/rebuild.ts';
 import type { KeeperOptions } from './keeper/keeper.ts';
 import type { Stores } from './operations/stores.ts';
@@ -16,6 +18,7 @@ import type { WorkerOptions } from './worker/worker.ts';
 
 export type Wired = {
   stores: Stores;
+  leases: Leases;
   sqs: SQSClient;
   logger: Logger;
   provider: PaymentProvider | undefined;
@@ -53,6 +56,7 @@ export function wire(config: Config, logger: Logger): Wired {
   const { PAYMENT_PROVIDER_URL: baseUrl, PAYMENT_PROVIDER_TOKEN: token, PROVIDER_TIMEOUT_MS: timeoutMs } = config;
   return {
     stores: { pool, gate, producer, log: logger },
+    leases: new Leases(new LeaseStore(redis, config.GATE_TIMEOUT_MS), pool, logger, { ttlMs: config.LEASE_TTL_MS }),
     sqs,
     logger,
     provider: baseUrl === undefined ? undefined : httpProvider({ baseUrl, token, timeoutMs }),

@@ -1,6 +1,7 @@
 /** Commands that do one thing and end: migrate, sweep, rebuild, and the care of sales. */
 import { readConfig } from '../config.ts';
-import { phase, SaleSettings } from '../domain/sale.ts';
+import { phase, SaleSettings, type Sale } from '../domain/sale.ts';
+import { shardOf } from '../domain/shard.ts';
 import { sweep } from '../keeper/sweep.ts';
 import { checkSchema, migrate } from '../ledger/migrate.ts';
 import { getSale, ledgerFigures, listSales } from '../ledger/sales.ts';
@@ -30,12 +31,43 @@ export async function migrateCommand(): Promise<number> {
   return 0;
 }
 
+/** Works on sales under their leases, as a keeper does; a shard that a keeper has is left to it, and told. */
+async function underLeases(
+  { stores, leases }: Wired,
+  sales: Sale[],
+  work: (sales: Sale[], tokenOf: (saleId: string) => string) => Promise<number>,
+): Promise<number> {
+  const kept: Sale[] = [];
+  for (const [shard, own] of Map.groupBy(sales, ({ saleId }) => shardOf(saleId))) {
+    const owner = await leases.claimOne(shard);
+    if (owner === undefined) kept.push(...own);
+    else
+      stores.log.warn({ shard, sales: own.map(({ saleId }) => saleId) }, `left to the keeper that has them: ${owner}`);
+  }
+  leases.start();
+  try {
+    return await work(kept, (saleId) => leases.token(shardOf(saleId)));
+  } finally {
+    await leases.stop();
+  }
+}
+
+async function openSales({ stores }: Wired, saleId?: string): Promise<Sale[]> {
+  const sales = (await listSales(stores.pool)).filter(({ state }) => state !== 'closed');
+  const wanted = saleId === undefined ? sales : sales.filter((sale) => sale.saleId === saleId);
+  if (saleId !== undefined && wanted.length === 0) throw new Error(`there is no open sale ${saleId}`);
+  return wanted;
+}
+
 export function sweepCommand(): Promise<number> {
-  return withStores(async ({ stores }, config) => {
-    const swept = await sweep(stores, config.KEEPER_BATCH);
-    print(swept);
-    return swept.waiting === 0 ? 0 : 1;
-  });
+  return withStores(async (wired, config) =>
+    underLeases(wired, await openSales(wired), async (sales, tokenOf) => {
+      const saleIds = sales.map(({ saleId }) => saleId);
+      const swept = await sweep(wired.stores, config.KEEPER_BATCH, { saleIds, tokenOf });
+      print(swept);
+      return swept.waiting === 0 ? 0 : 1;
+    }),
+  );
 }
 
 export function rebuildCommand(saleId: string): Promise<number> {
@@ -48,20 +80,21 @@ export function rebuildCommand(saleId: string): Promise<number> {
   });
 }
 
-/** @returns 0 when everything agrees or was made to; 1 when something is still to be done */
+/** @returns 0 when everything agrees or was made to; 1 when something is still to be done, or a keeper has the sale */
 export function reconcileCommand(saleId: string | undefined): Promise<number> {
-  return withStores(async ({ stores }, config) => {
-    const sales = (await listSales(stores.pool)).filter((sale) => sale.state !== 'closed');
-    const wanted = saleId === undefined ? sales : sales.filter((sale) => sale.saleId === saleId);
-    if (saleId !== undefined && wanted.length === 0) throw new Error(`there is no open sale ${saleId}`);
-    let blocked = 0;
-    for (const sale of wanted) {
-      await applySettings(stores, sale.saleId);
-      const done = await reconcile(stores, sale.saleId, keeperOptions(config).reconcile);
-      print({ saleId: sale.saleId, ...done });
-      blocked += done.blocked;
-    }
-    return blocked === 0 ? 0 : 1;
+  return withStores(async (wired, config) => {
+    const wanted = await openSales(wired, saleId);
+    return underLeases(wired, wanted, async (sales, tokenOf) => {
+      let blocked = 0;
+      for (const sale of sales) {
+        await applySettings(wired.stores, sale.saleId, tokenOf(sale.saleId));
+        const memory = { resentAt: new Map<string, number>(), tokenOf };
+        const done = await reconcile(wired.stores, sale.saleId, keeperOptions(config).reconcile, memory);
+        print({ saleId: sale.saleId, ...done });
+        blocked += done.blocked;
+      }
+      return blocked === 0 && (saleId === undefined || sales.length > 0) ? 0 : 1;
+    });
   });
 }
 

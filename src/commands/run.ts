@@ -33,9 +33,9 @@ export const startWork: Start = ({ stores, sqs, logger }, config) => {
   return Promise.resolve(worker);
 };
 
-export const startKeep: Start = ({ stores, sqs, provider, logger }, config) => {
+export const startKeep: Start = ({ stores, sqs, leases, provider, logger }, config) => {
   if (!provider) logger.warn({}, 'PAYMENT_PROVIDER_URL is not set: refunds stay owed until a keeper has one');
-  return Promise.resolve(startKeeper({ stores, sqs, provider }, keeperOptions(config)));
+  return Promise.resolve(startKeeper({ stores, sqs, leases, provider }, keeperOptions(config)));
 };
 
 /**

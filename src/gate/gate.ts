@@ -12,9 +12,9 @@ import { formatHold, parseHold, type Hold } from '../domain/reservation.ts';
 import type { Sale } from '../domain/sale.ts';
 import { gateKeys } from './keys.ts';
 import { script } from './scripts.ts';
+import { GateUnavailable, within } from './within.ts';
 
-/** Redis is away, slow, full, demoted or damaged: nothing is known of what was asked. */
-export class GateUnavailable extends Error {}
+export { GateUnavailable };
 
 export type Asking = { userId: string; reservationId: string; qty: number };
 export type Receipt = Pick<Hold, 'userId' | 'reservationId'>;
@@ -270,26 +270,17 @@ export class Gate {
     };
   }
 
-  async #run(name: string, saleId: string, args: (string | number)[], timeoutMs?: number): Promise<unknown> {
-    return this.#within(script(name).run(this.#redis, gateKeys(saleId), args), name, timeoutMs);
+  async #run(
+    name: string,
+    saleId: string,
+    args: (string | number)[],
+    timeoutMs = this.#options.timeoutMs,
+  ): Promise<unknown> {
+    return within(timeoutMs, name, script(name).run(this.#redis, gateKeys(saleId), args));
   }
 
-  /** Waits for Redis, but not longer than the time limit. */
-  async #within<T>(reply: Promise<T>, what: string, timeoutMs = this.#options.timeoutMs): Promise<T> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        reject(new GateUnavailable(`${what}: no answer from Redis within ${Math.round(timeoutMs)} ms`));
-      }, timeoutMs);
-    });
-    try {
-      return await Promise.race([reply, late]);
-    } catch (error) {
-      if (error instanceof GateUnavailable) throw error;
-      throw new GateUnavailable(`${what}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
-    } finally {
-      clearTimeout(timer);
-    }
+  #within<T>(reply: Promise<T>, what: string): Promise<T> {
+    return within(this.#options.timeoutMs, what, reply);
   }
 }
 

@@ -15,6 +15,7 @@ const LOOK_EVERY_MS = 100;
  * Winners who are still in the queue are not in the ledger yet: a gate built without them would sell their units again,
  * and the ledger would have to refuse somebody. So the queue is given time, but not for ever: 503 costs sales too.
  * @param since when the gate was found lost, by `performance.now()`
+ * @param token the keeper's; '' draws a new one, by which whoever else is at it is refused
  * @returns 'draining' when it is too early; 'live' when there is a gate already: nothing was done
  */
 export async function rebuildWhenDrained(
@@ -23,12 +24,13 @@ export async function rebuildWhenDrained(
   saleId: string,
   since: number,
   options: RebuildOptions,
+  token = '',
 ): Promise<'opened' | 'live' | 'draining'> {
   const left = await messagesLeft(sqs, options);
   const waitedMs = performance.now() - since;
   if (left !== 0 && waitedMs < options.drainMs) return 'draining';
   if (left !== 0) stores.log.warn({ saleId, left, waitedMs }, 'rebuilding although the queue is not known to be empty');
-  const answer = await openGate(stores, saleId, await tokenFor(stores.pool, saleId));
+  const answer = await openGate(stores, saleId, token === '' ? await tokenFor(stores.pool, saleId) : Number(token));
   stores.log.info({ saleId, waitedMs }, `the gate is ${answer}`);
   return answer;
 }

@@ -1,4 +1,5 @@
 /** Sends again the holds whose mark is older than the grace: their sender died, or the queue did not answer. */
+import { fenced } from '../domain/outcomes.ts';
 import type { Sale } from '../domain/sale.ts';
 import { enqueue } from '../operations/enqueue.ts';
 import type { Stores } from '../operations/stores.ts';
@@ -15,7 +16,7 @@ export async function resend(
   options: ResendOptions,
   token = '',
 ): Promise<{ resent: number; failed: number }> {
-  const holds = await stores.gate.unqueued(sale.saleId, options.graceMs, options.batch, token);
+  const holds = fenced(await stores.gate.unqueued(sale.saleId, options.graceMs, options.batch, token), sale.saleId);
   if (typeof holds === 'string') return { resent: 0, failed: 0 };
   const deadline = performance.now() + options.timeoutMs;
   const results = await Promise.allSettled(holds.map((hold) => enqueue(stores, hold, deadline)));

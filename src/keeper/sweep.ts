@@ -1,5 +1,5 @@
 /** The sweeper: unpaid orders whose time is over end in the ledger first, then give back at the gate, then are marked. */
-import { expireDue, unreleased } from '../ledger/orders.ts';
+import { everywhere, expireDue, unreleased, type Scope } from '../ledger/orders.ts';
 import { finish, type Finished } from '../operations/finish.ts';
 import type { Stores } from '../operations/stores.ts';
 
@@ -12,20 +12,24 @@ const START = { saleId: '', reservationId: '00000000-0000-0000-0000-000000000000
  * Several at once do no harm: they share the work.
  * @param batch orders per transaction and per script call
  */
-export async function sweep(stores: Pick<Stores, 'pool' | 'gate' | 'log'>, batch: number, token = ''): Promise<Swept> {
+export async function sweep(
+  stores: Pick<Stores, 'pool' | 'gate' | 'log'>,
+  batch: number,
+  scope: Scope = everywhere,
+): Promise<Swept> {
   const swept = { expired: 0, released: 0, forfeited: 0, waiting: 0 };
   for (let more = true; more;) {
-    const expired = await expireDue(stores.pool, batch);
+    const expired = await expireDue(stores.pool, batch, scope);
     swept.expired += expired.length;
     more = expired.length > 0;
-    add(swept, await finish(stores, expired, token));
+    add(swept, await finish(stores, expired, scope.tokenOf));
   }
   swept.waiting = 0; // counted again by what follows
   for (let after = START; ;) {
-    const orders = await unreleased(stores.pool, after, batch);
+    const orders = await unreleased(stores.pool, after, batch, scope.saleIds);
     const last = orders.at(-1);
     if (!last) return swept;
-    add(swept, await finish(stores, orders, token));
+    add(swept, await finish(stores, orders, scope.tokenOf));
     after = last;
   }
 }

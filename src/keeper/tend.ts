@@ -31,7 +31,7 @@ export async function tend(
         'the gate of this sale is not loaded: it is rebuilt once the queue is empty',
       );
     }
-    const answer = await rebuildWhenDrained(stores, sqs, sale.saleId, since, options.rebuild);
+    const answer = await rebuildWhenDrained(stores, sqs, sale.saleId, since, options.rebuild, token);
     if (answer === 'draining') return done;
     lostSince.delete(sale.saleId);
     done.rebuilt = answer === 'opened' ? 1 : 0;

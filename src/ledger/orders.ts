@@ -5,6 +5,7 @@
 import type { Hold, OrderReason, OrderStatus } from '../domain/reservation.ts';
 import { buyerKey, decide, type Ledger, type NewOrder } from '../domain/recording.ts';
 import { query, transaction, type Pool, type Queryable } from './db.ts';
+import { fence } from './fences.ts';
 
 /** An order as the rest of the program sees it. Times in epoch milliseconds. */
 export type Order = Hold & {
@@ -224,20 +225,27 @@ export async function getOrder(db: Queryable, { reservationId, saleId, userId }:
 const DUE = {
   name: 'due-orders',
   text: `select reservation_id, sale_id from sale_orders
-         where status = 'PENDING_PAYMENT' and expires_at <= clock_timestamp() order by expires_at limit $1`,
+         where status = 'PENDING_PAYMENT' and expires_at <= clock_timestamp() and ($2::text[] is null or sale_id = any($2))
+         order by expires_at limit $1`,
 };
+
+/** Which sales a keeper works on (null: all), and with which token on each. */
+export type Scope = { saleIds: string[] | null; tokenOf: (saleId: string) => string };
+export const everywhere: Scope = { saleIds: null, tokenOf: () => '' };
 
 /**
  * Expires unpaid orders whose time is over, by the database's clock: one transaction per sale.
  * @returns the orders that this call expired, at most `limit`; several callers at once share them
+ * @throws {StaleToken}
  */
-export async function expireDue(pool: Pool, limit: number): Promise<Order[]> {
-  const due = await query<{ reservation_id: string; sale_id: string }>(pool, DUE, [limit]);
+export async function expireDue(pool: Pool, limit: number, scope: Scope = everywhere): Promise<Order[]> {
+  const due = await query<{ reservation_id: string; sale_id: string }>(pool, DUE, [limit, scope.saleIds]);
   const expired: Order[] = [];
   for (const [saleId, rows] of Map.groupBy(due, ({ sale_id }) => sale_id)) {
     const ids = rows.map(({ reservation_id }) => reservation_id);
     const ended = await transaction(pool, async (client) => {
       await lockSales(client, [saleId]);
+      await fence(client, saleId, scope.tokenOf(saleId));
       return end(client, ids, { status: 'EXPIRED', reason: null });
     });
     expired.push(...ended);
@@ -249,13 +257,18 @@ const UNRELEASED = {
   name: 'unreleased-orders',
   text: `select ${columns('o')} from sale_orders o join sales s using (sale_id)
          where o.status in ('EXPIRED', 'CANCELLED', 'REJECTED') and o.gate_released_at is null
-           and s.state <> 'closed' and (o.sale_id, o.reservation_id) > ($1, $2::uuid)
+           and s.state <> 'closed' and ($4::text[] is null or o.sale_id = any($4)) and (o.sale_id, o.reservation_id) > ($1, $2::uuid)
          order by o.sale_id, o.reservation_id limit $3`,
 };
 
 /** Ended orders of which the gate was not yet seen to hold nothing, a page after the given one. */
-export async function unreleased(db: Queryable, after: { saleId: string; reservationId: string }, limit: number) {
-  return (await query<OrderRow>(db, UNRELEASED, [after.saleId, after.reservationId, limit])).map(toOrder);
+export async function unreleased(
+  db: Queryable,
+  after: { saleId: string; reservationId: string },
+  limit: number,
+  saleIds: string[] | null = null,
+): Promise<Order[]> {
+  return (await query<OrderRow>(db, UNRELEASED, [after.saleId, after.reservationId, limit, saleIds])).map(toOrder);
 }
 
 const MARK_RELEASED = {

@@ -78,15 +78,6 @@ export async function markOpened(db: Queryable, saleId: string): Promise<void> {
   await query(db, OPENED, [saleId]);
 }
 
-const DRAW = { name: 'draw-token', text: `update shard_fences set token = token + 1 where shard = $1 returning token` };
-
-/** A new token of the shard, larger than all before: whoever comes with an older one is refused. */
-export async function drawToken(db: Queryable, shard: number): Promise<number> {
-  const [row] = await query<{ token: number }>(db, DRAW, [shard]);
-  if (!row) throw new Error(`shard_fences has no row ${shard}`);
-  return row.token;
-}
-
 const LIVE = `select reservation_id as "reservationId", sale_id as "saleId", user_id as "userId", qty, amount, currency,
     (extract(epoch from reserved_at) * 1000)::bigint as "reservedAt",
     (extract(epoch from expires_at) * 1000)::bigint as "expiresAt"

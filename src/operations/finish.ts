@@ -1,47 +1,65 @@
 /** The gate's part of an order that has ended: units given back, or the hold forfeited, then the mark in the ledger. */
 import { crashPoint } from '../crash.ts';
 import { duty, type Hold, type OrderStatus } from '../domain/reservation.ts';
+import { fenced } from '../domain/outcomes.ts';
 import { GateUnavailable } from '../gate/gate.ts';
+import { transaction } from '../ledger/db.ts';
+import { fence } from '../ledger/fences.ts';
 import { markReleased } from '../ledger/orders.ts';
-import type { Stores } from './stores.ts';
+import { noToken, type Stores, type TokenOf } from './stores.ts';
+
+type Both = Pick<Stores, 'pool' | 'gate' | 'log'>;
 
 export type Ended = Pick<Hold, 'reservationId' | 'saleId' | 'userId'> & { status: OrderStatus };
 export type Finished = { released: number; forfeited: number; waiting: number };
 
+/** Holds per script call. */
+const CHUNK = 500;
+
 /**
  * Releases or forfeits the holds of ended orders and marks those that the gate is then seen not to hold. A gate that
  * is not loaded, or away, leaves them waiting for the keeper's next pass. Orders that are still live are left alone.
- * @param token the keeper's; '' for a caller that acts on an order's final status and needs none
+ * @throws {StaleToken | LedgerUnavailable}
  */
-export async function finish(
-  { pool, gate, log }: Pick<Stores, 'pool' | 'gate' | 'log'>,
-  ended: Ended[],
-  token = '',
-): Promise<Finished> {
+export async function finish(stores: Both, ended: Ended[], tokenOf: TokenOf = noToken): Promise<Finished> {
   const finished = { released: 0, forfeited: 0, waiting: 0 };
   for (const [key, orders] of Map.groupBy(ended, ({ saleId, status }) => `${duty(status) ?? ''} ${saleId}`)) {
     const [todo, saleId = ''] = key.split(' ');
     if (todo !== 'release' && todo !== 'forfeit') continue;
-    crashPoint('order_ended');
-    try {
-      const answers = await gate[todo](saleId, orders, token);
-      if (typeof answers === 'string') {
-        finished.waiting += orders.length;
-        continue;
-      }
-      const acted = answers.filter((answer) => answer !== 'not_held').length;
-      finished[todo === 'release' ? 'released' : 'forfeited'] += acted;
-    } catch (error) {
-      if (!(error instanceof GateUnavailable)) throw error;
-      log.warn({ err: error, saleId, orders: orders.length }, `the gate cannot ${todo} now: the keeper will`);
-      finished.waiting += orders.length;
-      continue;
+    for (let n = 0; n < orders.length; n += CHUNK) {
+      const chunk = orders.slice(n, n + CHUNK);
+      const acted = await giveBack(stores, todo, saleId, chunk, tokenOf(saleId));
+      if (acted === undefined) finished.waiting += chunk.length;
+      else finished[todo === 'release' ? 'released' : 'forfeited'] += acted;
     }
-    crashPoint('gate_gave_back');
-    await markReleased(
-      pool,
-      orders.map(({ reservationId }) => reservationId),
-    );
   }
   return finished;
+}
+
+/** @returns how many holds there were to give back; undefined when the gate could not tell */
+async function giveBack(
+  { pool, gate, log }: Both,
+  todo: 'release' | 'forfeit',
+  saleId: string,
+  orders: Ended[],
+  token: string,
+): Promise<number | undefined> {
+  crashPoint('order_ended');
+  try {
+    const answers = fenced(await gate[todo](saleId, orders, token), saleId);
+    if (typeof answers === 'string') return undefined;
+    crashPoint('gate_gave_back');
+    await transaction(pool, async (client) => {
+      await fence(client, saleId, token);
+      await markReleased(
+        client,
+        orders.map(({ reservationId }) => reservationId),
+      );
+    });
+    return answers.filter((answer) => answer !== 'not_held').length;
+  } catch (error) {
+    if (!(error instanceof GateUnavailable)) throw error;
+    log.warn({ err: error, saleId, orders: orders.length }, `the gate cannot ${todo} now: the keeper will`);
+    return undefined;
+  }
 }

@@ -1,24 +1,15 @@
 /** Opens a sale's gate from the ledger: when the sale is new, and when the gate was lost. */
 import { crashPoint } from '../crash.ts';
+import { fenced } from '../domain/outcomes.ts';
 import type { Hold } from '../domain/reservation.ts';
 import { shardOf } from '../domain/shard.ts';
 import { transaction } from '../ledger/db.ts';
-import {
-  drawToken,
-  getSale,
-  getSaleLocked,
-  horizonNow,
-  liveHolds,
-  liveHoldsSince,
-  markOpened,
-} from '../ledger/sales.ts';
+import { getSale, getSaleLocked, horizonNow, liveHolds, liveHoldsSince, markOpened } from '../ledger/sales.ts';
+import { drawToken, fence } from '../ledger/fences.ts';
 import type { Stores } from './stores.ts';
 
 /** Orders per script call: a call of this size keeps buyers of other sales waiting for about a millisecond. */
 const CHUNK = 500;
-
-/** Somebody with a newer token is at work on this sale. */
-export class StaleToken extends Error {}
 
 /** Draws a token for work on this sale: whoever still works with an older one is refused from then on. */
 export function tokenFor(pool: Stores['pool'], saleId: string): Promise<number> {
@@ -39,16 +30,14 @@ export async function openGate(
 ): Promise<'opened' | 'live'> {
   await mustBeOpenable(pool, saleId);
   const horizon = await horizonNow(pool);
-  const begun = await gate.begin(saleId, token);
+  const begun = fenced(await gate.begin(saleId, token), saleId);
   if (begun === 'live') {
     await markOpened(pool, saleId); // whoever opened it may have died before this
     return 'live';
   }
-  if (begun === 'stale') throw new StaleToken(`sale ${saleId}: a newer token loads it`);
   crashPoint('rebuild_begun');
   const load = async (holds: Hold[]) => {
-    if ((await gate.chunk(saleId, holds, token)) === 'stale')
-      throw new StaleToken(`sale ${saleId}: a newer token loads it`);
+    fenced(await gate.chunk(saleId, holds, token), saleId);
     crashPoint('rebuild_loaded');
   };
   for (let after = ''; ;) {
@@ -63,7 +52,8 @@ export async function openGate(
     if (!sale || sale.state === 'closed') throw new Error(`there is no open sale ${saleId}`);
     const changed = await liveHoldsSince(client, saleId, horizon);
     for (let n = 0; n < changed.length; n += CHUNK) await load(changed.slice(n, n + CHUNK));
-    if ((await gate.open(sale, token)) === 'stale') throw new StaleToken(`sale ${saleId}: a newer token loads it`);
+    await fence(client, saleId, String(token));
+    fenced(await gate.open(sale, token), saleId);
     crashPoint('rebuild_opened');
     await markOpened(client, saleId);
     return 'opened';

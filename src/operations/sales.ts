@@ -3,9 +3,10 @@
  * them to new holds. Grow: ledger first, then gate. Shrink: gate first, so that nobody wins what is being taken away.
  */
 import { crashPoint } from '../crash.ts';
+import { fenced } from '../domain/outcomes.ts';
 import type { Sale, SaleSettings, SaleState } from '../domain/sale.ts';
-import { GateUnavailable } from '../gate/gate.ts';
 import { transaction } from '../ledger/db.ts';
+import { fence } from '../ledger/fences.ts';
 import { changeSale, createSale, getSale, getSaleLocked, ledgerFigures } from '../ledger/sales.ts';
 import { openGate, tokenFor } from './open.ts';
 import type { Stores } from './stores.ts';
@@ -120,6 +121,7 @@ async function alter(stores: Both, saleId: string, change: (now: Sale) => Sale):
 export async function applySettings(stores: Both, saleId: string, token = ''): Promise<boolean> {
   const sale = await transaction(stores.pool, async (client) => {
     const now = await getSaleLocked(client, saleId);
+    await fence(client, saleId, token);
     const gate = await stores.gate.figures(saleId);
     if (!now || !gate || gate.settings === now.settings) return undefined;
     if (gate.settings < now.settings) return now;
@@ -135,7 +137,7 @@ export async function applySettings(stores: Both, saleId: string, token = ''): P
 /** Applies settings at the gate. 'older' is no failure: somebody has changed them again since. */
 async function configure({ gate }: Both, sale: Sale, mode: 'ask' | 'decided', token = ''): Promise<void> {
   const { answer, figure } = await gate.configure(sale, mode, token);
-  switch (answer) {
+  switch (fenced(answer, sale.saleId)) {
     case 'applied':
     case 'older':
       return;
@@ -152,7 +154,5 @@ async function configure({ gate }: Both, sale: Sale, mode: 'ask' | 'decided', to
         'gate_not_loaded',
         `the gate of sale ${sale.saleId} is not loaded: it is rebuilt with the ledger's settings`,
       );
-    case 'stale':
-      throw new GateUnavailable(`sale ${sale.saleId}: refused as stale without a token`);
   }
 }
