@@ -28,9 +28,9 @@ const problem = jsonSchema(ProblemDocument);
 const params = jsonSchema(SaleParams);
 
 export function adminRoutes(app: FastifyInstance, api: Api): void {
-  const { stores, directory, config } = api;
+  const { stores, directory, config, inTime } = api;
   if (config.ADMIN_TOKEN.length === 0) return;
-  const adminsOnly = { onRequest: bearerOnly(config.ADMIN_TOKEN) };
+  const adminsOnly = { ...inTime, onRequest: bearerOnly(config.ADMIN_TOKEN) };
   const schema = { tags: ['admin'], params };
 
   app.put<Params & { Body: z.infer<typeof SaleSettings> }>(

@@ -30,6 +30,8 @@ export type Api = {
   directory: Directory;
   /** The check of who may act for a buyer. */
   buyersOnly: Pick<RouteShorthandOptions, 'onRequest'>;
+  /** The deadline of requests that ask the ledger, which allows itself more time than a request has. */
+  inTime: Pick<RouteShorthandOptions, 'handlerTimeout'>;
   life: { draining: boolean };
 };
 
@@ -60,9 +62,11 @@ export async function buildApp(deps: {
     clientErrorHandler: onClientError,
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } },
   });
-  const directory = new Directory(stores);
+  app.removeContentTypeParser('text/plain'); // JSON only; Fastify would read text as well
+  const directory = new Directory(stores, config.REQUEST_DEADLINE_MS);
   const life = { draining: false };
-  const api: Api = { stores, sqs, config, directory, life, buyersOnly: buyersCheck(config, logger) };
+  const inTime = { handlerTimeout: config.REQUEST_DEADLINE_MS };
+  const api: Api = { stores, sqs, config, directory, life, inTime, buyersOnly: buyersCheck(config, logger) };
 
   app.setErrorHandler(onError);
   app.setNotFoundHandler((_request, reply) => sendProblem(reply, 'not_found'));

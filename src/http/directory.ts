@@ -2,9 +2,10 @@
  * The sales that this process knows, refreshed from the ledger: unknown sales are told apart without a query per
  * request, and what is left of a sale is read from the gate once a second at most, however many ask.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Sale } from '../domain/sale.ts';
 import type { Gate, GateFigures } from '../gate/gate.ts';
-import type { Pool } from '../ledger/db.ts';
+import { LedgerUnavailable, type Pool } from '../ledger/db.ts';
 import { listSales } from '../ledger/sales.ts';
 import type { Log } from '../operations/stores.ts';
 
@@ -21,9 +22,12 @@ export class Directory {
   #reading: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #stores: { pool: Pool; gate: Gate; log: Log };
+  #patienceMs: number;
 
-  constructor(stores: { pool: Pool; gate: Gate; log: Log }) {
+  /** @param patienceMs how long a request waits for the ledger at most */
+  constructor(stores: { pool: Pool; gate: Gate; log: Log }, patienceMs: number) {
     this.#stores = stores;
+    this.#patienceMs = patienceMs;
   }
 
   /** Reads the list, and again every `everyMs`; a read that fails keeps the list and is logged. */
@@ -45,9 +49,9 @@ export class Directory {
     this.#reading ??= listSales(this.#stores.pool)
       .then((sales) => {
         this.#sales = new Map(sales.map((sale) => [sale.saleId, sale]));
+        this.#readAt = performance.now();
       })
       .finally(() => {
-        this.#readAt = performance.now();
         this.#reading = undefined;
       });
     return this.#reading;
@@ -60,11 +64,25 @@ export class Directory {
 
   /**
    * A sale that may have been created a moment ago through another process.
-   * @throws {LedgerUnavailable} when the ledger is away and the sale is not known here
+   * @throws {LedgerUnavailable} when the ledger is away, or silent, and the sale is not known here
    */
   async find(saleId: string): Promise<Sale | undefined> {
-    if (!this.#sales.has(saleId) && performance.now() - this.#readAt > LOOK_EVERY_MS) await this.refresh();
+    if (!this.#sales.has(saleId) && performance.now() - this.#readAt > LOOK_EVERY_MS) await this.#refreshSoon();
     return this.#sales.get(saleId);
+  }
+
+  /** The read may take longer than a request has; whoever comes later waits for the same one. */
+  async #refreshSoon(): Promise<void> {
+    const done = new AbortController();
+    const late = sleep(this.#patienceMs, undefined, { signal: done.signal }).then(() => {
+      throw new LedgerUnavailable(`the sales could not be read within ${this.#patienceMs} ms`);
+    });
+    try {
+      await Promise.race([this.refresh(), late]);
+    } finally {
+      late.catch(() => undefined); // called off, which rejects it too
+      done.abort();
+    }
   }
 
   /** What the gate has of a sale, at most a second old. @throws {GateUnavailable} */

@@ -3,8 +3,9 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { Overloaded, TooLate } from '../batcher.ts';
+import { StaleToken } from '../domain/outcomes.ts';
 import { GateUnavailable } from '../gate/gate.ts';
-import { LedgerUnavailable } from '../ledger/db.ts';
+import { LedgerUnavailable, sqlState } from '../ledger/db.ts';
 import { SaleConflict } from '../operations/sales.ts';
 import { QueueUnavailable } from '../queue/producer.ts';
 import { Problem, PROBLEM_TYPE, problemBody, problems, sendProblem, type ProblemCode } from './problem.ts';
@@ -12,6 +13,7 @@ import { Problem, PROBLEM_TYPE, problemBody, problems, sendProblem, type Problem
 /** Errors of the stores, each with its named 503. */
 const AWAY: [new (...args: never[]) => Error, ProblemCode][] = [
   [GateUnavailable, 'gate_unavailable'],
+  [StaleToken, 'gate_not_loaded'], // somebody else loads it at this moment
   [QueueUnavailable, 'queue_unavailable'],
   [LedgerUnavailable, 'ledger_unavailable'],
   [Overloaded, 'overloaded'],
@@ -22,7 +24,11 @@ const AWAY: [new (...args: never[]) => Error, ProblemCode][] = [
 const FASTIFY: Record<string, ProblemCode> = {
   FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
+  FST_ERR_HANDLER_TIMEOUT: 'ledger_unavailable', // set where the ledger is what may take too long (`inTime`)
 };
+
+/** SQLSTATE class 22: text with a NUL, a time before the first year, … which no schema of ours says as well. */
+const DATA_EXCEPTION = '22';
 
 export function onError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   if (error instanceof Problem) return sendProblem(reply, error.code, error.extra);
@@ -35,6 +41,10 @@ export function onError(error: FastifyError, request: FastifyRequest, reply: Fas
   const known = FASTIFY[error.code];
   if (known) return sendProblem(reply, known);
   if (error.validation ?? (error.statusCode !== undefined && error.statusCode < 500)) {
+    return sendProblem(reply, 'invalid_request', { detail: error.message });
+  }
+  if (sqlState(error)?.startsWith(DATA_EXCEPTION)) {
+    request.log.warn({ err: error }, 'a value that the ledger cannot hold');
     return sendProblem(reply, 'invalid_request', { detail: error.message });
   }
   request.log.error({ err: error }, 'unexpected');

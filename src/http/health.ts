@@ -1,4 +1,5 @@
 /** GET /livez: the process. GET /readyz: ready to take traffic; a shared dependency that is away is told, not fatal. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { queueDepth } from '../queue/depth.ts';
 import type { Api } from './app.ts';
@@ -21,11 +22,14 @@ export function healthRoutes(app: FastifyInstance, { stores, sqs, config, life }
       },
     },
     async (_request, reply) => {
-      const [redis, postgres, queue] = await Promise.all([
-        state(stores.gate.check()),
-        state(stores.pool.query('select 1')),
-        state(queueDepth(sqs, config.SQS_QUEUE_URL, config.QUEUE_TIMEOUT_MS)),
-      ]);
+      const late = sleep(config.REQUEST_DEADLINE_MS, { ok: false, detail: 'no answer in time' }, { ref: false });
+      const [redis, postgres, queue] = await Promise.all(
+        [
+          stores.gate.check(),
+          stores.pool.query('select 1'),
+          queueDepth(sqs, config.SQS_QUEUE_URL, config.QUEUE_TIMEOUT_MS),
+        ].map((check) => Promise.race([state(check), late])),
+      );
       const status = life.draining ? 'draining' : 'ok';
       return reply.code(status === 'ok' ? 200 : 503).send({ status, dependencies: { redis, postgres, queue } });
     },

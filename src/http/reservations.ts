@@ -20,7 +20,7 @@ export function presentReservation<T extends { reservedAt: number; expiresAt: nu
   };
 }
 
-export function reservationRoutes(app: FastifyInstance, { stores, buyersOnly }: Api): void {
+export function reservationRoutes(app: FastifyInstance, { stores, buyersOnly, inTime }: Api): void {
   const wanted = ({ params, query }: { params: Request['Params']; query: Request['Querystring'] }) => {
     // Anything else cannot be one of ours, and the ledger would not understand it.
     if (!ReservationId.safeParse(params.reservationId).success) throw new Problem('reservation_not_found');
@@ -36,6 +36,7 @@ export function reservationRoutes(app: FastifyInstance, { stores, buyersOnly }: 
     '/sales/:saleId/reservations/:reservationId',
     {
       ...buyersOnly,
+      ...inTime,
       schema: {
         ...schema,
         summary: 'A reservation of this buyer. 404 can also mean that gate and queue lost it together',
@@ -52,6 +53,7 @@ export function reservationRoutes(app: FastifyInstance, { stores, buyersOnly }: 
     '/sales/:saleId/reservations/:reservationId',
     {
       ...buyersOnly,
+      ...inTime,
       schema: {
         ...schema,
         summary: 'Give up an unpaid reservation',

@@ -72,7 +72,7 @@ export const OrdersQuery = z.strictObject({
   status: OrderStatus.default('PAID'),
   after: z
     .string()
-    .regex(/^\d{1,20}\.[0-9a-f-]{36}$/)
+    .regex(/^\d{1,19}\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
     .optional(),
   limit: z
     .string()

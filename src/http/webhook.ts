@@ -1,6 +1,7 @@
 /** POST /webhooks/payments: Standard Webhooks. 2xx only once the event is durable; then a redelivery changes nothing. */
 import type { FastifyInstance } from 'fastify';
 import { Webhook, WebhookVerificationError } from 'standardwebhooks';
+import type { z } from 'zod';
 import { crashPoint } from '../crash.ts';
 import { AnyEvent, PaymentEvent, PaymentEventType, type KnownEvent } from '../domain/payment.ts';
 import { applyEvent } from '../ledger/payments.ts';
@@ -9,7 +10,7 @@ import type { Api } from './app.ts';
 import { Problem } from './problem.ts';
 import { jsonSchema, ProblemDocument, Received } from './schemas.ts';
 
-export function webhookRoute(app: FastifyInstance, { stores, config }: Api): void {
+export function webhookRoute(app: FastifyInstance, { stores, config, inTime }: Api): void {
   if (config.WEBHOOK_SECRET.length === 0) return;
   const webhooks = config.WEBHOOK_SECRET.map((secret) => new Webhook(secret));
   // The signature covers the bytes as they came, so in this scope nothing parses them before it is checked.
@@ -21,6 +22,7 @@ export function webhookRoute(app: FastifyInstance, { stores, config }: Api): voi
     scope.post<{ Body: Buffer | undefined }>(
       '/webhooks/payments',
       {
+        ...inTime,
         schema: {
           tags: ['payment provider'],
           summary: 'A payment event, signed as Standard Webhooks say',
@@ -74,11 +76,23 @@ function parseEvent(text: string, eventId: string): KnownEvent | undefined {
   const any = AnyEvent.safeParse(json);
   if (!any.success) throw new Problem('malformed_event', any.error.issues.map(describe).join('; '));
   if (!PaymentEventType.safeParse(any.data.type).success) return undefined;
-  const event = PaymentEvent.safeParse(json);
+  const event = PaymentEvent.safeParse(withReservationId(any.data));
   if (!event.success) throw new Problem('malformed_event', event.error.issues.map(describe).join('; '));
   const { type, data } = event.data;
   const { paymentId, reservationId, amount, currency } = data;
   return { eventId, type, paymentId, reservationId, amount, currency };
+}
+
+/**
+ * What the provider has in place of a reservation's id, whatever it is, as text that the ledger can hold: money came
+ * with it, which is stored and given back rather than stranded by a refusal.
+ */
+function withReservationId(event: z.infer<typeof AnyEvent>): unknown {
+  const { data } = event;
+  if (typeof data !== 'object' || data === null) return event;
+  const { reservationId: given = null } = data as { reservationId?: unknown };
+  const text = typeof given === 'string' && given !== '' ? given : JSON.stringify(given);
+  return { ...event, data: { ...data, reservationId: text.replaceAll('\0', '\ufffd').slice(0, 255) } };
 }
 
 const describe = ({ path, message }: { path: PropertyKey[]; message: string }) => `${path.join('.')}: ${message}`;

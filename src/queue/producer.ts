@@ -44,7 +44,8 @@ async function send(sqs: SQSClient, queueUrl: string, holds: Hold[], timeoutMs: 
     QueueUrl: queueUrl,
     Entries: holds.map((hold, n) => ({ Id: String(n), MessageBody: formatMessage(hold) })),
   });
-  const reply = await sqs.send(command, { abortSignal: AbortSignal.timeout(timeoutMs) }).catch((error: unknown) => {
+  const abortSignal = AbortSignal.timeout(Math.ceil(timeoutMs)); // which takes whole milliseconds only
+  const reply = await sqs.send(command, { abortSignal }).catch((error: unknown) => {
     throw new QueueUnavailable(error instanceof Error ? error.message : String(error), { cause: error });
   });
   const sent = new Set(reply.Successful?.map(({ Id }) => Id));
