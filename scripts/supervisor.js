@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { KEPT, RUNS } from './lib/folders.js';
 import { tryLock } from './lib/lock.js';
 import { SetupError, endProcess } from './lib/processes.js';
-import { cleanDeadRuns, cleanFolder, writeRecord } from './lib/records.js';
+import { cleanDeadRuns, cleanFolder, removeFolder, writeRecord } from './lib/records.js';
 import { LOCAL_AWS, createQueues, startQueue } from './servers/queue.js';
 import { startPostgres } from './servers/postgres.js';
 import { startRedis } from './servers/redis.js';
@@ -115,7 +115,7 @@ async function stopAll() {
   await Promise.all(guarded.map((process) => endProcess({ ...process, patienceMs: DRAIN_MS })));
   await Promise.all(servers.map((server) => server.stop()));
   await cleanFolder(folder);
-  rmSync(folder, { recursive: true, force: true });
+  await removeFolder(folder);
 }
 
 function explain(error) {

@@ -2,7 +2,7 @@
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SetupError } from '../lib/processes.js';
-import { freePort, isFree } from '../servers/server.js';
+import { freePorts, isFree } from '../servers/server.js';
 import { newSecrets, untilReady, withSystem } from './system.js';
 
 const PORT_TRIES = 5;
@@ -15,27 +15,26 @@ export function run(args, say) {
   return withSystem({ name: 'demo', say }, async ({ env, folder, flashgate, isEnding }) => {
     const log = join(folder, 'up.log');
     const settings = { LOG_LEVEL: 'warn', ...process.env, ...env, ...SHORT_GRACES, ...newSecrets() };
-    try {
-      const { up, url, providerUrl } = await startUp(flashgate, settings, log);
-      say(`flashgate  ${url}\n`);
-      const rush = flashgate(['rush', '--url', url, '--provider-url', providerUrl, ...args], { env: settings });
-      const failed = up.done.then((code) => {
-        throw new SetupError(`the application ended in the middle of the rush (exit code ${code})`);
-      });
-      const code = await Promise.race([rush.done, failed]);
-      if (code !== 0 && !isEnding()) say(`\nThe end of the application's log:\n${tail(log)}`);
-      return code;
-    } catch (error) {
-      if (!isEnding()) say(`\nThe end of the application's log:\n${tail(log)}`);
-      throw error;
+    const { up, url, providerUrl } = await startUp(flashgate, settings, log);
+    say(`flashgate  ${url}\n`);
+    const rush = flashgate(['rush', '--url', url, '--provider-url', providerUrl, ...args], { env: settings });
+    const failed = up.done.then((code) => {
+      throw new SetupError(`the application ended in the middle of the rush (exit code ${code})\n${tail(log)}`);
+    });
+    const code = await Promise.race([rush.done, failed]);
+    if (code !== 0 && !isEnding()) {
+      up.kill('SIGTERM');
+      await up.done; // so that its log is complete
+      say(`\nThe end of the application's log:\n${tail(log)}`);
     }
+    return code;
   });
 }
 
 /** Starts `flashgate up` on free ports; on others if somebody else was faster. */
 async function startUp(flashgate, settings, log) {
   for (let attempt = 1; ; attempt++) {
-    const [port, providerPort] = [await freePort(), await freePort()];
+    const [port, providerPort] = await freePorts(2);
     const [url, providerUrl] = [port, providerPort].map((number) => `http://127.0.0.1:${number}`);
     const file = openSync(log, 'w');
     const env = { ...settings, HOST: '127.0.0.1', PORT: String(port), PROVIDER_PORT: String(providerPort) };
@@ -46,7 +45,7 @@ async function startUp(flashgate, settings, log) {
       return { up, url, providerUrl };
     } catch (error) {
       const free = up.exitCode === null || ((await isFree(port)) && (await isFree(providerPort)));
-      if (free || attempt === PORT_TRIES) throw error;
+      if (free || attempt === PORT_TRIES) throw new SetupError(`${error.message}\n${tail(log)}`);
     }
   }
 }

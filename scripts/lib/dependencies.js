@@ -7,7 +7,7 @@ import { delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ROOT, RUNTIME, STATE } from './folders.js';
 import { tryLock } from './lock.js';
-import { SetupError } from './processes.js';
+import { SetupError, mortal } from './processes.js';
 
 const STAMP = join(ROOT, 'node_modules', '.flashgate-lock-hash');
 
@@ -60,17 +60,18 @@ function install(say) {
   say('dependencies  npm ci, from package-lock.json');
   // npm replaces node_modules, so it must not be run by the Node.js that lies in there.
   const path = process.env.PATH.split(delimiter).filter((folder) => !folder.startsWith(join(ROOT, 'node_modules')));
-  const npm = spawnSync('npm', ['ci', '--loglevel=error'], {
+  const npm = spawnSync(...mortal('SIGTERM', 'npm', ['ci', '--loglevel=error']), {
     cwd: ROOT,
     env: { ...process.env, PATH: path.join(delimiter) },
     stdio: ['ignore', 'pipe', 'pipe'],
     encoding: 'utf8',
   });
-  if (npm.error?.code === 'ENOENT') {
+  if (npm.error?.code === 'ENOENT' || npm.status === 127) {
     throw new SetupError('npm is not on PATH. Install Node.js 20 or newer together with npm, then run this again.');
   }
   if (npm.status !== 0) {
-    const reason = npm.error?.message ?? `${npm.stdout}${npm.stderr}`.trim();
+    // npm's reason comes first, and its usage after it.
+    const reason = npm.error?.message ?? npm.stderr.trim().split('\n').slice(0, 12).join('\n');
     throw new SetupError(`npm ci failed:\n${reason}\nMend that, then run the same command again.`);
   }
   if (!existsSync(RUNTIME)) {

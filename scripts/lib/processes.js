@@ -61,14 +61,20 @@ export async function until(condition, patienceMs) {
 const hasSetpriv = process.platform === 'linux' && spawnSync('setpriv', ['--version']).status === 0;
 
 /**
+ * A command, and its arguments, that is sent `signal` should we die without ending it. Only Linux can do that;
+ * elsewhere the next run cleans up.
+ * @returns {[string, string[]]} for spawn
+ */
+export function mortal(signal, command, args) {
+  return hasSetpriv ? ['setpriv', ['--pdeathsig', signal.replace(/^SIG/, ''), command, ...args]] : [command, args];
+}
+
+/**
  * Spawns a process in a session of its own, so that Ctrl-C in the terminal does not reach it: whoever spawned it ends
- * it, in order. Should the spawner die without doing so, Linux sends `onParentDeath`; elsewhere the next run cleans up.
+ * it, in order.
  */
 export function spawnDetached(command, args, { onParentDeath = 'SIGTERM', ...options }) {
-  const signal = onParentDeath.replace(/^SIG/, '');
-  return hasSetpriv
-    ? spawn('setpriv', ['--pdeathsig', signal, command, ...args], { ...options, detached: true })
-    : spawn(command, args, { ...options, detached: true });
+  return spawn(...mortal(onParentDeath, command, args), { ...options, detached: true });
 }
 
 /**
@@ -76,9 +82,7 @@ export function spawnDetached(command, args, { onParentDeath = 'SIGTERM', ...opt
  * terminal's foreground group; other signals are passed on, and it ends when we are gone or our own parent is.
  */
 export function runInForeground(command, args, options = {}) {
-  const child = hasSetpriv
-    ? spawn('setpriv', ['--pdeathsig', 'TERM', command, ...args], { stdio: 'inherit', ...options })
-    : spawn(command, args, { stdio: 'inherit', ...options });
+  const child = spawn(...mortal('SIGTERM', command, args), { stdio: 'inherit', ...options });
   onEnd((signal) => signal !== 'SIGINT' && child.kill(signal));
   return exitCode(child);
 }

@@ -1,38 +1,47 @@
 // What the three local servers have in common: a process with a log, a record on disk that lets a later run clean up
 // after a killed one, a start that waits until the server says that it is ready, and a port that is picked again when
 // somebody else was faster.
-import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { SetupError, endProcess, spawnDetached, until } from '../lib/processes.js';
-import { removeRecord, writeRecord } from '../lib/records.js';
+import { removeFolder, removeRecord, writeRecord } from '../lib/records.js';
 
 const START_PATIENCE_MS = 60_000;
 const PORT_TAKEN = /address already in use|could not create any TCP\/IP sockets|EADDRINUSE/i;
 const PORT_TRIES = 20;
 
-/** A port of 127.0.0.1 that was free a moment ago. */
-export const freePort = () => listenOnce(0);
+/** Ports of 127.0.0.1 that were free a moment ago, each a different one. */
+export function freePorts(count) {
+  // Held until all are found, or the same one might be found twice.
+  const listening = Array.from({ length: count }, () => listen(0));
+  return Promise.all(listening).then((probes) => Promise.all(probes.map(close)));
+}
+
+export const freePort = async () => (await freePorts(1))[0];
 
 /** Whether nobody listens on that port of 127.0.0.1. */
 export const isFree = (port) =>
-  listenOnce(port).then(
-    () => true,
+  listen(port).then(
+    async (probe) => (await close(probe)) === port,
     (error) => {
       if (error.code !== 'EADDRINUSE' && error.code !== 'EACCES') throw error;
       return false;
     },
   );
 
-function listenOnce(wanted) {
+function listen(port) {
   return new Promise((resolve, reject) => {
-    const probe = createServer().unref();
+    const probe = createServer();
     probe.once('error', reject);
-    probe.listen(wanted, '127.0.0.1', () => {
-      const { port } = probe.address();
-      probe.close(() => resolve(port));
-    });
+    probe.listen(port, '127.0.0.1', () => resolve(probe));
   });
+}
+
+/** Resolves to the port that it listened on. */
+function close(probe) {
+  const { port } = probe.address();
+  return new Promise((resolve) => probe.close(() => resolve(port)));
 }
 
 /**
@@ -81,7 +90,7 @@ async function launch(options) {
     stop: async () => {
       await endProcess({ pid: child.pid, marker, signal: stopSignal });
       removeRecord(options.folder, name);
-      for (const path of alsoRemove) rmSync(path, { recursive: true, force: true });
+      for (const path of alsoRemove) await removeFolder(path);
     },
   };
 }

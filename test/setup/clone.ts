@@ -29,9 +29,9 @@ export async function startRun(clone: string, options: { keep?: boolean } = {}):
     import { startServices } from ${JSON.stringify(join(clone, 'scripts/services.js'))};
     const { env, folder } = await startServices({ name: 'try', fast: true, say() {}, ...${JSON.stringify(options)} });
     console.log(JSON.stringify({ env, folder }));
-    setInterval(() => {}, 1000);`;
+    process.stdin.resume().on('end', () => process.exit());`; // the end of our own process, too
   const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
     env: withoutServices(),
   });
   let errors = '';
