@@ -12,26 +12,17 @@ import { bearerOnly } from './auth.ts';
 import { Problem } from './problem.ts';
 import { presentReservation } from './reservations.ts';
 import { presentSale } from './sales.ts';
-import {
-  AdminSale,
-  AdminSales,
-  jsonSchema,
-  Orders,
-  OrdersQuery,
-  ProblemDocument,
-  SaleFigures,
-  SaleParams,
-} from './schemas.ts';
+import { AdminSale, AdminSales, jsonSchema, Orders, OrdersQuery, refusal, SaleFigures, SaleParams } from './schemas.ts';
 
 type Params = { Params: z.infer<typeof SaleParams> };
-const problem = jsonSchema(ProblemDocument);
 const params = jsonSchema(SaleParams);
 
 export function adminRoutes(app: FastifyInstance, api: Api): void {
   const { stores, directory, config, inTime } = api;
   if (config.ADMIN_TOKEN.length === 0) return;
   const adminsOnly = { ...inTime, onRequest: bearerOnly(config.ADMIN_TOKEN) };
-  const schema = { tags: ['admin'], params };
+  const documented = { tags: ['admin'], security: [{ admin: [] }] };
+  const schema = { ...documented, params };
 
   app.put<Params & { Body: z.infer<typeof SaleSettings> }>(
     '/admin/sales/:saleId',
@@ -41,7 +32,7 @@ export function adminRoutes(app: FastifyInstance, api: Api): void {
         ...schema,
         summary: 'Create a sale, or change it to these whole settings',
         body: jsonSchema(SaleSettings, 'input'),
-        response: { 200: jsonSchema(AdminSale), 201: jsonSchema(AdminSale), default: problem },
+        response: { 200: jsonSchema(AdminSale), 201: jsonSchema(AdminSale), default: refusal },
       },
     },
     async (request, reply) => {
@@ -65,7 +56,7 @@ export function adminRoutes(app: FastifyInstance, api: Api): void {
       `/admin/sales/:saleId/${action}`,
       {
         ...adminsOnly,
-        schema: { ...schema, summary: `${action} a sale`, response: { 200: jsonSchema(AdminSale), default: problem } },
+        schema: { ...schema, summary: `${action} a sale`, response: { 200: jsonSchema(AdminSale), default: refusal } },
       },
       async (request) => {
         const sale = await act(request.params.saleId);
@@ -79,7 +70,7 @@ export function adminRoutes(app: FastifyInstance, api: Api): void {
     '/admin/sales',
     {
       ...adminsOnly,
-      schema: { tags: ['admin'], summary: 'All sales', response: { 200: jsonSchema(AdminSales), default: problem } },
+      schema: { ...documented, summary: 'All sales', response: { 200: jsonSchema(AdminSales), default: refusal } },
     },
     async () => ({ sales: (await listSales(stores.pool)).map((sale) => presentSale(sale, Date.now())) }),
   );
@@ -91,7 +82,7 @@ export function adminRoutes(app: FastifyInstance, api: Api): void {
       schema: {
         ...schema,
         summary: 'A sale with gate, queue and ledger figures side by side',
-        response: { 200: jsonSchema(SaleFigures), default: problem },
+        response: { 200: jsonSchema(SaleFigures), default: refusal },
       },
     },
     async (request) => figures(api, request.params.saleId),
@@ -105,7 +96,7 @@ export function adminRoutes(app: FastifyInstance, api: Api): void {
         ...schema,
         summary: 'Orders of one status, in the order in which they came into it',
         querystring: jsonSchema(OrdersQuery, 'input'),
-        response: { 200: jsonSchema(Orders), default: problem },
+        response: { 200: jsonSchema(Orders), default: refusal },
       },
     },
     async ({ params: { saleId }, query: { status, after, limit } }) => {

@@ -20,6 +20,7 @@ import { sendProblem } from './problem.ts';
 import { reservationRoutes } from './reservations.ts';
 import { reserveRoute } from './reserve.ts';
 import { saleRoute } from './sales.ts';
+import { namedSchemas } from './schemas.ts';
 import { webhookRoute } from './webhook.ts';
 
 /** What the routes are given. */
@@ -74,7 +75,13 @@ export async function buildApp(deps: {
     openapi: {
       openapi: '3.1.0',
       info: { title: 'flashgate', description: 'Reservations for flash sales', version: '1' },
-      components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },
+      components: {
+        securitySchemes: {
+          storefront: { type: 'http', scheme: 'bearer', description: 'a token of SERVICE_TOKEN' },
+          admin: { type: 'http', scheme: 'bearer', description: 'a token of ADMIN_TOKEN' },
+        },
+        schemas: namedSchemas(),
+      },
     },
   });
   const methods = collectMethods(app);

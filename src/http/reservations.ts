@@ -5,7 +5,7 @@ import { ReservationId } from '../domain/reservation.ts';
 import { cancelReservation, findReservation } from '../operations/cancel.ts';
 import type { Api } from './app.ts';
 import { Problem } from './problem.ts';
-import { BuyerQuery, jsonSchema, ProblemDocument, Reservation, ReservationParams } from './schemas.ts';
+import { BuyerQuery, jsonSchema, refusal, Reservation, ReservationParams } from './schemas.ts';
 
 type Request = { Params: z.infer<typeof ReservationParams>; Querystring: z.infer<typeof BuyerQuery> };
 
@@ -28,10 +28,10 @@ export function reservationRoutes(app: FastifyInstance, { stores, buyersOnly, in
   };
   const schema = {
     tags: ['buyers'],
+    security: [{ storefront: [] }],
     params: jsonSchema(ReservationParams),
     querystring: jsonSchema(BuyerQuery),
   };
-  const problem = jsonSchema(ProblemDocument);
   app.get<Request>(
     '/sales/:saleId/reservations/:reservationId',
     {
@@ -40,7 +40,7 @@ export function reservationRoutes(app: FastifyInstance, { stores, buyersOnly, in
       schema: {
         ...schema,
         summary: 'A reservation of this buyer. 404 can also mean that gate and queue lost it together',
-        response: { 200: jsonSchema(Reservation), default: problem },
+        response: { 200: jsonSchema(Reservation), default: refusal },
       },
     },
     async (request) => {
@@ -57,7 +57,7 @@ export function reservationRoutes(app: FastifyInstance, { stores, buyersOnly, in
       schema: {
         ...schema,
         summary: 'Give up an unpaid reservation',
-        response: { 204: { type: 'null' }, default: problem },
+        response: { 204: { type: 'null' }, default: refusal },
       },
     },
     async (request, reply) => {

@@ -1,13 +1,13 @@
 /** POST /sales/{saleId}/reserve: the press of Buy. */
 import { randomUUID } from 'node:crypto';
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { crashPoint } from '../crash.ts';
 import type { Hold } from '../domain/reservation.ts';
 import { enqueue } from '../operations/enqueue.ts';
 import type { Api } from './app.ts';
 import { sendProblem } from './problem.ts';
-import { jsonSchema, ProblemDocument, Reserved, ReserveBody, SaleParams } from './schemas.ts';
+import { jsonSchema, refusal, Reserved, ReserveBody, SaleParams } from './schemas.ts';
 
 type Request = { Params: z.infer<typeof SaleParams>; Body: z.infer<typeof ReserveBody> };
 
@@ -18,41 +18,53 @@ export function reserveRoute(app: FastifyInstance, { directory, stores, config, 
       ...buyersOnly,
       schema: {
         tags: ['buyers'],
+        security: [{ storefront: [] }],
         summary: 'Reserve units: 202 won, 200 the buyer holds already',
         params: jsonSchema(SaleParams),
         body: jsonSchema(ReserveBody, 'input'),
-        response: { 200: jsonSchema(Reserved), 202: jsonSchema(Reserved), default: jsonSchema(ProblemDocument) },
+        response: { 200: jsonSchema(Reserved), 202: jsonSchema(Reserved), default: refusal },
       },
     },
-    async (request, reply) => {
-      const deadline = performance.now() + config.REQUEST_DEADLINE_MS;
+    // Not async: a refusal that this process knows by itself needs no promise.
+    (request, reply) => {
       const { saleId } = request.params;
       const { userId, qty } = request.body;
-      const sale = directory.known(saleId) ?? (await directory.find(saleId));
-      if (!sale) return sendProblem(reply, 'sale_not_found');
-      if (sale.state === 'closed') return sendProblem(reply, 'ended');
-      const answer = await stores.gate.reserve(saleId, { userId, reservationId: randomUUID(), qty }, deadline);
-      crashPoint('gate_decided');
-      switch (answer.outcome) {
-        case 'ok':
-        case 'dup':
-          // Nobody is told of a hold that the queue does not have.
-          if (answer.outcome === 'ok' || !answer.queued) await enqueue(stores, answer.hold, deadline);
-          return sendHold(reply, answer.outcome, answer.hold);
-        case 'not_loaded':
-        case 'loading':
-          return sendProblem(reply, 'gate_not_loaded');
-        case 'not_started':
-          return sendProblem(reply, 'not_started', { startsAt: new Date(sale.startsAt).toISOString() });
-        case 'qty_over_limit':
-          return sendProblem(reply, 'qty_over_limit', { maxPerReservation: sale.maxPerReservation });
-        case 'paused':
-        case 'ended':
-        case 'sold_out':
-          return sendProblem(reply, answer.outcome);
+      const sale = directory.known(saleId);
+      if (sale?.state === 'open' && qty <= sale.maxPerReservation && stores.gate.refuses(saleId, userId, qty)) {
+        return sendProblem(reply, 'sold_out');
       }
+      return askGate(request, reply);
     },
   );
+
+  const askGate = async (request: FastifyRequest<Request>, reply: FastifyReply) => {
+    const deadline = performance.now() + config.REQUEST_DEADLINE_MS;
+    const { saleId } = request.params;
+    const { userId, qty } = request.body;
+    const sale = directory.known(saleId) ?? (await directory.find(saleId));
+    if (!sale) return sendProblem(reply, 'sale_not_found');
+    if (sale.state === 'closed') return sendProblem(reply, 'ended');
+    const answer = await stores.gate.reserve(saleId, { userId, reservationId: randomUUID(), qty }, deadline);
+    switch (answer.outcome) {
+      case 'ok':
+      case 'dup':
+        crashPoint('gate_decided');
+        // Nobody is told of a hold that the queue does not have.
+        if (answer.outcome === 'ok' || !answer.queued) await enqueue(stores, answer.hold, deadline);
+        return sendHold(reply, answer.outcome, answer.hold);
+      case 'not_loaded':
+      case 'loading':
+        return sendProblem(reply, 'gate_not_loaded');
+      case 'not_started':
+        return sendProblem(reply, 'not_started', { startsAt: new Date(sale.startsAt).toISOString() });
+      case 'qty_over_limit':
+        return sendProblem(reply, 'qty_over_limit', { maxPerReservation: sale.maxPerReservation });
+      case 'paused':
+      case 'ended':
+      case 'sold_out':
+        return sendProblem(reply, answer.outcome);
+    }
+  };
 }
 
 function sendHold(reply: FastifyReply, outcome: 'ok' | 'dup', hold: Hold): FastifyReply {

@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import { phase, type Sale } from '../domain/sale.ts';
 import type { Api } from './app.ts';
 import { Problem } from './problem.ts';
-import { jsonSchema, ProblemDocument, PublicSale, SaleParams } from './schemas.ts';
+import { jsonSchema, refusal, PublicSale, SaleParams } from './schemas.ts';
 
 /** A sale's settings as the interface tells them, in the phase of that moment (epoch milliseconds). */
 export function presentSale(sale: Sale, now: number) {
@@ -26,7 +26,7 @@ export function saleRoute(app: FastifyInstance, { directory }: Api): void {
         tags: ['buyers'],
         summary: 'A sale as anybody may see it',
         params: jsonSchema(SaleParams),
-        response: { 200: jsonSchema(PublicSale), default: jsonSchema(ProblemDocument) },
+        response: { 200: jsonSchema(PublicSale), default: refusal },
       },
     },
     async (request, reply) => {

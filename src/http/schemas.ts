@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Currency, OrderReason, OrderStatus, ReservationStatus, SaleId, UserId } from '../domain/reservation.ts';
 import { SalePhase } from '../domain/sale.ts';
-import { problems } from './problem.ts';
+import { PROBLEM_TYPE, problems } from './problem.ts';
 
 const Time = z.iso.datetime();
 const Amount = z.int().min(0);
@@ -106,3 +106,15 @@ export function jsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output')
   const { $schema: _, id: __, ...rest } = z.toJSONSchema(schema, { io, target: 'draft-7', reused: 'inline' });
   return rest;
 }
+
+/** The schemas that have a name, as OpenAPI's components: what the routes' schemas refer to. */
+export function namedSchemas(): Record<string, object> {
+  const { schemas } = z.toJSONSchema(z.globalRegistry, { uri: (id) => `#/components/schemas/${id}` });
+  return Object.fromEntries(Object.entries(schemas).map(([id, { $schema: _, $id: __, ...rest }]) => [id, rest]));
+}
+
+/** What any route may answer instead. */
+export const refusal = {
+  description: 'Refused: `code` says why',
+  content: { [PROBLEM_TYPE]: { schema: jsonSchema(ProblemDocument) } },
+};

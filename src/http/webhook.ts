@@ -8,7 +8,7 @@ import { applyEvent } from '../ledger/payments.ts';
 import { finish } from '../operations/finish.ts';
 import type { Api } from './app.ts';
 import { Problem } from './problem.ts';
-import { jsonSchema, ProblemDocument, Received } from './schemas.ts';
+import { jsonSchema, refusal, Received } from './schemas.ts';
 
 export function webhookRoute(app: FastifyInstance, { stores, config, inTime }: Api): void {
   if (config.WEBHOOK_SECRET.length === 0) return;
@@ -26,7 +26,7 @@ export function webhookRoute(app: FastifyInstance, { stores, config, inTime }: A
         schema: {
           tags: ['payment provider'],
           summary: 'A payment event, signed as Standard Webhooks say',
-          response: { 200: jsonSchema(Received), default: jsonSchema(ProblemDocument) },
+          response: { 200: jsonSchema(Received), default: refusal },
         },
       },
       async (request) => {
