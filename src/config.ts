@@ -39,6 +39,8 @@ const Settings = z.object({
   REDIS_URL: z.url({ protocol: /^rediss?$/ }),
   GATE_TIMEOUT_MS: ms(500),
   GATE_BATCH: count(256, 1024),
+  LATCH_MS: z.coerce.number().int().min(0).max(60_000).default(100),
+  LATCH_HOLDERS: count(20_000, 1_000_000),
   GATE_PENDING: count(20_000, 1_000_000),
 
   SQS_QUEUE_URL: z.url({ protocol: /^https?$/ }),

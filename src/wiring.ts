@@ -36,6 +36,12 @@ export function wire(config: Config, logger: Logger): Wired {
     timeoutMs: config.GATE_TIMEOUT_MS,
     batch: config.GATE_BATCH,
     pending: config.GATE_PENDING,
+    latch: {
+      periodMs: config.LATCH_MS,
+      holders: config.LATCH_HOLDERS,
+      onError: (error) =>
+        logger.warn({ err: error }, 'the holders of a sale could not be read: every buyer asks Redis'),
+    },
   });
   const pool = createPool({
     connectionString: config.DATABASE_URL,

@@ -8,9 +8,21 @@ import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { Batcher } from '../batcher.ts';
 import type { Absent, Outcome } from '../domain/outcomes.ts';
-import { formatHold, parseHold, type Hold } from '../domain/reservation.ts';
+import { formatHold, type Hold } from '../domain/reservation.ts';
 import type { Sale } from '../domain/sale.ts';
 import { gateKeys } from './keys.ts';
+import { Latch, type Holders } from './latch.ts';
+import {
+  Adopted,
+  Configured,
+  GaveBack,
+  oneEach,
+  parseAnswer,
+  readHold,
+  ReserveReply,
+  Settled,
+  Unqueued,
+} from './replies.ts';
 import { script } from './scripts.ts';
 import { GateUnavailable, within } from './within.ts';
 
@@ -34,27 +46,20 @@ export type GateFigures = {
   now: number;
 };
 
-export type GateOptions = { timeoutMs: number; batch: number; pending: number };
-
-const ReserveReply = z.tuple([z.string(), z.literal(['loaded', 'not_loaded', 'loading'])]).rest(z.unknown());
-const Presence = z.literal(['not_loaded', 'loading', 'stale']);
-const GaveBack = z.union([
-  z.tuple([Presence]),
-  z.tuple([z.literal('loaded')], z.literal(['released', 'forfeited', 'not_held'])),
-]);
-const Adopted = z.union([z.tuple([Presence]), z.tuple([z.literal('loaded')], z.literal(['adopted', 'held', 'other']))]);
-const Unqueued = z.union([z.tuple([Presence]), z.tuple([z.literal('loaded')], z.string())]);
-const Configured = z.union([
-  z.tuple([z.enum(['not_loaded', 'loading', 'stale', 'applied', 'currency_fixed'])]),
-  z.tuple([z.enum(['older', 'total_too_low']), z.number()]),
-]);
-const Settled = z.union([
-  z.tuple([z.enum([...Presence.values, 'changed'])]),
-  z.tuple([z.literal('settled'), z.number()]),
-]);
+export type GateOptions = {
+  /** For one call, in milliseconds. */
+  timeoutMs: number;
+  /** Buyers per call at most. */
+  batch: number;
+  /** Buyers waiting per sale at most. */
+  pending: number;
+  /** See latch.ts; without it every request asks Redis. `holders`: the most that are remembered per sale. */
+  latch?: { periodMs: number; holders: number; onError: (error: unknown) => void };
+};
 
 export class Gate {
   #redis: Redis;
+  #latch: Latch;
   #options: GateOptions;
   #reserving = new Map<string, Batcher<Asking, Outcome>>();
   #unmarking = new Map<string, Batcher<Receipt, undefined>>();
@@ -62,6 +67,13 @@ export class Gate {
   constructor(redis: Redis, options: GateOptions) {
     this.#redis = redis;
     this.#options = options;
+    const { periodMs, holders, onError } = options.latch ?? { periodMs: 0, holders: 0, onError: () => undefined };
+    this.#latch = new Latch({ periodMs, onError, readHolders: (saleId) => this.#holders(saleId, holders) });
+  }
+
+  /** Whether this process knows by itself that nothing is left for this buyer. Costs nothing: ask it first. */
+  refuses(saleId: string, userId: string, qty: number): boolean {
+    return this.#latch.refuses(saleId, userId, qty);
   }
 
   /**
@@ -81,21 +93,23 @@ export class Gate {
       });
       this.#reserving.set(saleId, batcher);
     }
-    return batcher.add(asking, deadline);
+    const asked = batcher;
+    return this.#latch.reserve(saleId, asking.userId, asking.qty, () => asked.add(asking, deadline));
   }
 
   async #reserveBatch(saleId: string, batch: Asking[], timeoutMs: number): Promise<Outcome[]> {
     const batchId = batch[0]?.reservationId ?? '';
     const args = batch.flatMap(({ userId, reservationId, qty }) => [userId, reservationId, qty]);
-    const reply = ReserveReply.parse(await this.#run('reserve', saleId, [batchId, ...args], timeoutMs));
-    const [echo, presence, , , , , ...answers] = reply;
+    const sentAt = performance.now();
+    const reply = await this.#run('reserve', saleId, ReserveReply, [batchId, ...args], timeoutMs);
+    const [echo, presence, , stock, generation, version, ...answers] = reply;
     // A client that mixed up replies after a reconnect would hand one buyer's yes to another.
     if (echo !== batchId) throw new GateUnavailable(`asked with batch ${batchId}, got the reply to ${echo}`);
-    if (presence !== 'loaded') return batch.map(() => ({ outcome: presence }));
-    if (answers.length !== batch.length) {
-      throw new GateUnavailable(`asked for ${batch.length} buyers, got ${answers.length} answers`);
-    }
-    return batch.map(({ userId }, n) => parseAnswer(saleId, userId, String(answers[n])));
+    const loaded = presence === 'loaded';
+    const seen = { sentAt, stock: Number(stock), generation: String(generation), version: Number(version) };
+    this.#latch.see(saleId, loaded ? seen : undefined);
+    if (!loaded) return batch.map(() => ({ outcome: presence }));
+    return oneEach(batch, answers).map((answer, n) => parseAnswer(saleId, batch[n]?.userId ?? '', String(answer)));
   }
 
   /**
@@ -108,7 +122,7 @@ export class Gate {
     if (!batcher) {
       batcher = new Batcher({
         call: async (batch, timeoutMs) => {
-          await this.#run('queued', saleId, pairs(batch), timeoutMs);
+          await this.#run('queued', saleId, z.number(), pairs(batch), timeoutMs);
           return batch.map(() => undefined);
         },
         size: this.#options.batch,
@@ -137,31 +151,31 @@ export class Gate {
   }
 
   async #giveBack(name: 'release' | 'forfeit', saleId: string, receipts: Receipt[], token: string) {
-    const reply = GaveBack.parse(await this.#run(name, saleId, [token, ...pairs(receipts)]));
+    const reply = await this.#run(name, saleId, GaveBack, [token, ...pairs(receipts)]);
     if (reply[0] !== 'loaded') return reply[0];
-    return reply.slice(1);
+    return oneEach(receipts, reply.slice(1));
   }
 
   /** Writes the holds of live orders that the gate forgot. */
   async adopt(saleId: string, holds: Hold[], token = ''): Promise<Absent | ('adopted' | 'held' | 'other')[]> {
     const args = holds.flatMap((hold) => [hold.userId, formatHold(hold)]);
-    const reply = Adopted.parse(await this.#run('adopt', saleId, [token, ...args]));
+    const reply = await this.#run('adopt', saleId, Adopted, [token, ...args]);
     if (reply[0] !== 'loaded') return reply[0];
-    return reply.slice(1) as ('adopted' | 'held' | 'other')[];
+    return oneEach(holds, reply.slice(1)) as ('adopted' | 'held' | 'other')[];
   }
 
   /** Gives to the stock what was forfeited when a full pass began that found nothing missing. */
   async settle(saleId: string, seen: Pick<GateFigures, 'generation' | 'forfeited'>, token = '') {
-    const reply = Settled.parse(await this.#run('settle', saleId, [token, seen.generation, seen.forfeited]));
+    const reply = await this.#run('settle', saleId, Settled, [token, seen.generation, seen.forfeited]);
     return reply[0] === 'settled' ? { settled: reply[1] } : reply[0];
   }
 
   /** Holds marked for longer than the grace, marked anew from now: to be sent to the queue again. */
   async unqueued(saleId: string, graceMs: number, limit: number, token = ''): Promise<Absent | Hold[]> {
-    const reply = Unqueued.parse(await this.#run('unqueued', saleId, [token, graceMs, limit]));
+    const reply = await this.#run('unqueued', saleId, Unqueued, [token, graceMs, limit]);
     if (reply[0] !== 'loaded') return reply[0];
     const holds: Hold[] = [];
-    for (let n = 1; n < reply.length; n += 2) holds.push(parseHold(saleId, String(reply[n]), String(reply[n + 1])));
+    for (let n = 1; n < reply.length; n += 2) holds.push(readHold(saleId, String(reply[n]), String(reply[n + 1])));
     return holds;
   }
 
@@ -170,26 +184,25 @@ export class Gate {
    * @param mode 'ask': refused when more is held than the new total; 'decided': the ledger has them already
    */
   async configure(sale: Sale, mode: 'ask' | 'decided', token = '') {
-    const reply = Configured.parse(await this.#run('configure', sale.saleId, [token, ...settingsArgs(sale), mode]));
-    const [answer, figure] = reply;
+    const args = [token, ...settingsArgs(sale), mode];
+    const [answer, figure] = await this.#run('configure', sale.saleId, Configured, args);
     return { answer, figure };
   }
 
   /** First step of opening: 'live' when there is a gate already, 'stale' when a newer token is at work. */
   async begin(saleId: string, token: number): Promise<'begun' | 'live' | 'stale'> {
-    return z.enum(['begun', 'live', 'stale']).parse(await this.#run('open', saleId, ['begin', token]));
+    return this.#run('open', saleId, z.enum(['begun', 'live', 'stale']), ['begin', token]);
   }
 
   /** Second step, repeated: the holds of live orders. */
   async chunk(saleId: string, holds: Hold[], token: number): Promise<'added' | 'stale'> {
     const args = holds.flatMap((hold) => [hold.userId, formatHold(hold)]);
-    return z.enum(['added', 'stale']).parse(await this.#run('open', saleId, ['chunk', token, ...args]));
+    return this.#run('open', saleId, z.enum(['added', 'stale']), ['chunk', token, ...args]);
   }
 
   /** Last step: from here on buyers are served. */
   async open(sale: Sale, token: number): Promise<'opened' | 'stale'> {
-    const reply = await this.#run('open', sale.saleId, ['open', token, ...settingsArgs(sale)]);
-    return z.enum(['opened', 'stale']).parse(reply);
+    return this.#run('open', sale.saleId, z.enum(['opened', 'stale']), ['open', token, ...settingsArgs(sale)]);
   }
 
   /**
@@ -216,7 +229,7 @@ export class Gate {
   async hold(saleId: string, userId: string): Promise<Hold | undefined> {
     const [, , holds] = gateKeys(saleId);
     const text = await this.#within(this.#redis.hget(holds, userId), 'hget');
-    return text === null ? undefined : parseHold(saleId, userId, text);
+    return text === null ? undefined : readHold(saleId, userId, text);
   }
 
   /** @returns the buyers' holds, in the buyers' order; undefined for who has none */
@@ -226,8 +239,22 @@ export class Gate {
     const texts = await this.#within(this.#redis.hmget(holds, ...userIds), 'hmget');
     return userIds.map((userId, n) => {
       const text = texts[n] ?? null;
-      return text === null ? undefined : parseHold(saleId, userId, text);
+      return text === null ? undefined : readHold(saleId, userId, text);
     });
+  }
+
+  async #holders(saleId: string, limit: number): Promise<Holders | undefined> {
+    const [, buyers, , , sale] = gateKeys(saleId);
+    if ((await this.#within(this.#redis.scard(buyers), 'scard')) > limit) return undefined;
+    const replies = await this.#within(
+      this.#redis.multi().hmget(sale, 'generation', 'version').smembers(buyers).exec(),
+      'holders',
+    );
+    const [key, users] = (replies ?? []).map(([error, reply]) => {
+      if (error) throw new GateUnavailable(error.message, { cause: error });
+      return reply;
+    }) as [[string | null, string | null], string[]];
+    return { of: key.join(':'), users: new Set(users) };
   }
 
   /**
@@ -239,23 +266,25 @@ export class Gate {
     const [next, fields] = await this.#within(this.#redis.hscan(holds, cursor, 'COUNT', count), 'hscan');
     const found: Hold[] = [];
     for (let n = 0; n < fields.length; n += 2) {
-      found.push(parseHold(saleId, fields[n] ?? '', fields[n + 1] ?? ''));
+      found.push(readHold(saleId, fields[n] ?? '', fields[n + 1] ?? ''));
     }
     return { cursor: next, holds: found };
   }
 
   /** @returns what the gate has of the sale; undefined when it is not loaded or loading */
   async figures(saleId: string): Promise<GateFigures | undefined> {
-    const [stock, , , unqueued, sale] = gateKeys(saleId);
+    const [stock, buyers, holds, unqueued, sale] = gateKeys(saleId);
     const replies = await this.#within(
-      this.#redis.multi().get(stock).hgetall(sale).zcard(unqueued).time().exec(),
+      this.#redis.multi().get(stock).hgetall(sale).exists(buyers, holds).zcard(unqueued).time().exec(),
       'figures',
     );
-    const [left, fields, marked, time] = (replies ?? []).map(([error, reply]) => {
+    const [left, fields, there, marked, time] = (replies ?? []).map(([error, reply]) => {
       if (error) throw new GateUnavailable(error.message, { cause: error });
       return reply;
-    }) as [string | null, Record<string, string>, number, [string | number, string | number]];
+    }) as [string | null, Record<string, string>, number, number, [string | number, string | number]];
+    // The same as in lua/common.lua: what no buyer is served from is no gate here either.
     if (left === null || fields.state === undefined || fields.state === 'loading') return undefined;
+    if (Number(fields.held) > 0 && there < 2) return undefined;
     return {
       state: fields.state,
       stock: Number(left),
@@ -270,13 +299,17 @@ export class Gate {
     };
   }
 
-  async #run(
+  async #run<T>(
     name: string,
     saleId: string,
+    answer: z.ZodType<T>,
     args: (string | number)[],
     timeoutMs = this.#options.timeoutMs,
-  ): Promise<unknown> {
-    return within(timeoutMs, name, script(name).run(this.#redis, gateKeys(saleId), args));
+  ): Promise<T> {
+    const reply = await within(timeoutMs, name, script(name).run(this.#redis, gateKeys(saleId), args));
+    const parsed = answer.safeParse(reply);
+    if (parsed.success) return parsed.data;
+    throw new GateUnavailable(`${name}: a reply that does not answer it: ${JSON.stringify(reply).slice(0, 200)}`);
   }
 
   #within<T>(reply: Promise<T>, what: string): Promise<T> {
@@ -289,26 +322,4 @@ const pairs = (receipts: Receipt[]) => receipts.flatMap(({ userId, reservationId
 function settingsArgs(sale: Sale): (string | number)[] {
   const { settings, state, startsAt, endsAt, total, maxPerReservation, holdSeconds, amount, currency } = sale;
   return [settings, state, startsAt, endsAt, total, maxPerReservation, holdSeconds, amount, currency];
-}
-
-function parseAnswer(saleId: string, userId: string, answer: string): Outcome {
-  const bar = answer.indexOf('|');
-  const word = bar < 0 ? answer : answer.slice(0, bar);
-  const hold = () => parseHold(saleId, userId, answer.slice(bar + 1));
-  switch (word) {
-    case 'ok':
-      return { outcome: 'ok', hold: hold() };
-    case 'dup':
-      return { outcome: 'dup', hold: hold(), queued: true };
-    case 'dup_unqueued':
-      return { outcome: 'dup', hold: hold(), queued: false };
-    case 'paused':
-    case 'not_started':
-    case 'ended':
-    case 'qty_over_limit':
-    case 'sold_out':
-      return { outcome: word };
-    default:
-      throw new GateUnavailable(`the gate of sale ${saleId} answered ${answer}`);
-  }
 }

@@ -26,11 +26,13 @@ export async function tend(
     const since = lostSince.get(sale.saleId) ?? performance.now();
     if (!lostSince.has(sale.saleId)) {
       lostSince.set(sale.saleId, since);
-      stores.log.error(
-        { saleId: sale.saleId },
-        'the gate of this sale is not loaded: it is rebuilt once the queue is empty',
-      );
+      if (sale.openedAt !== null) {
+        const fields = { saleId: sale.saleId };
+        stores.log.error(fields, 'the gate of this sale is not loaded: it is rebuilt once the queue is empty');
+      }
     }
+    // Whoever creates a sale also opens it: the keeper steps in only when that is not done after a while.
+    if (sale.openedAt === null && performance.now() - since < options.rebuild.drainMs) return done;
     const answer = await rebuildWhenDrained(stores, sqs, sale.saleId, since, options.rebuild, token);
     if (answer === 'draining') return done;
     lostSince.delete(sale.saleId);

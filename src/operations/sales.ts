@@ -3,7 +3,7 @@
  * them to new holds. Grow: ledger first, then gate. Shrink: gate first, so that nobody wins what is being taken away.
  */
 import { crashPoint } from '../crash.ts';
-import { fenced } from '../domain/outcomes.ts';
+import { fenced, StaleToken } from '../domain/outcomes.ts';
 import type { Sale, SaleSettings, SaleState } from '../domain/sale.ts';
 import { transaction } from '../ledger/db.ts';
 import { fence } from '../ledger/fences.ts';
@@ -38,8 +38,18 @@ export async function putSale(
   };
   const sale = created ? await mustGet(stores, saleId) : await alter(stores, saleId, (now) => ({ ...now, ...wanted }));
   // Not opened yet: new, or its creator died before this step.
-  if (sale.openedAt === null) await openGate(stores, saleId, await tokenFor(stores.pool, saleId));
+  if (sale.openedAt === null) await openNew(stores, saleId);
   return { sale: await mustGet(stores, saleId), created };
+}
+
+/** @throws {SaleConflict} when somebody else, with a newer token, is opening it: whoever asks again finds it open */
+async function openNew(stores: Both, saleId: string): Promise<void> {
+  try {
+    await openGate(stores, saleId, await tokenFor(stores.pool, saleId));
+  } catch (error) {
+    if (!(error instanceof StaleToken)) throw error;
+    throw new SaleConflict('gate_not_loaded', `somebody else is opening sale ${saleId} at this moment: ask again`);
+  }
 }
 
 /** Pauses, resumes or ends a sale. What has ended stays ended. */

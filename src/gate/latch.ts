@@ -1,0 +1,119 @@
+/**
+ * The latch: how a "no" costs nothing.
+ *
+ * For a period, counted from when the gate was asked, this process remembers that nothing is left of a sale and who
+ * holds, and refuses by itself. When the period is over one request is let through to look again, and the others wait for
+ * what it sees: a unit that came back is sold within a period, and a sold-out sale costs Redis one call per period and
+ * process, however many people ask.
+ *
+ * A buyer who holds is not told "sold out": the list of holders routes them to the gate. It is read again when
+ * (generation, version) of the sale moved, and nothing is latched without it; with more holders than the bound the gate
+ * is asked in batches. Only a hold that is younger than a period and was won through another process can be missed.
+ * A look that fails is a failure for all who waited for it, never a longer latch.
+ */
+import type { Outcome } from '../domain/outcomes.ts';
+
+/** What the reply to a batch of reservations told of the sale. `sentAt` is when it was asked, by `performance.now()`. */
+export type Seen = { sentAt: number; stock: number; generation: string; version: number };
+
+/** All buyers who hold, of one moment: `of` is its generation:version. */
+export type Holders = { of: string; users: Set<string> };
+
+export type LatchOptions = {
+  /** How long what was seen is believed, in milliseconds; 0 asks the gate every time. */
+  periodMs: number;
+  /** Reads who holds; undefined when there are more than this process wants to remember. */
+  readHolders: (saleId: string) => Promise<Holders | undefined>;
+  /** Told when they could not be read: nothing is latched until they are. */
+  onError: (error: unknown) => void;
+};
+
+type View = {
+  stock: number;
+  /** When it was asked for, and until when it is believed, by `performance.now()`. */
+  sentAt: number;
+  until: number;
+  /** generation:version of the stock, and of the holders; the latch is on only while they are the same. */
+  of: string;
+  holdersOf: string;
+  holders: Set<string>;
+  reading: boolean;
+  looking: Promise<Outcome> | undefined;
+};
+
+const SOLD_OUT: Outcome = { outcome: 'sold_out' };
+
+export class Latch {
+  #views = new Map<string, View>();
+  #options: LatchOptions;
+
+  constructor(options: LatchOptions) {
+    this.#options = options;
+  }
+
+  /** Whether this process may say "sold out" by itself. Synchronous: this is the path of 99.5 % of all requests. */
+  refuses(saleId: string, userId: string, qty: number): boolean {
+    const view = this.#views.get(saleId);
+    return view !== undefined && this.#covers(view, userId, qty) && performance.now() < view.until;
+  }
+
+  #covers(view: View, userId: string, qty: number): boolean {
+    return view.stock <= 0 && qty > view.stock && view.of === view.holdersOf && !view.holders.has(userId);
+  }
+
+  /**
+   * Asks, or waits for the look that somebody else has just taken.
+   * @param ask asks the gate for this buyer
+   * @throws whatever `ask` throws; also when the look that was waited for failed
+   */
+  async reserve(saleId: string, userId: string, qty: number, ask: () => Promise<Outcome>): Promise<Outcome> {
+    const view = this.#views.get(saleId);
+    if (!view || !this.#covers(view, userId, qty)) return ask();
+    if (view.looking) {
+      await view.looking;
+      return this.refuses(saleId, userId, qty) ? SOLD_OUT : ask();
+    }
+    view.looking = ask();
+    try {
+      return await view.looking;
+    } finally {
+      view.looking = undefined;
+    }
+  }
+
+  /** Takes in what a reply of the gate told. */
+  see(saleId: string, seen: Seen | undefined): void {
+    if (!seen || this.#options.periodMs === 0) {
+      this.#views.delete(saleId); // not loaded is not sold out
+      return;
+    }
+    const view = this.#views.get(saleId) ?? blank();
+    if (seen.sentAt < view.sentAt) return; // an answer that was overtaken
+    this.#views.set(saleId, view);
+    view.stock = seen.stock;
+    view.sentAt = seen.sentAt;
+    view.until = seen.sentAt + this.#options.periodMs;
+    view.of = `${seen.generation}:${seen.version}`;
+    if (view.stock <= 0 && view.of !== view.holdersOf && !view.reading) {
+      view.reading = true;
+      this.#readHolders(saleId, view).catch(this.#options.onError);
+    }
+  }
+
+  async #readHolders(saleId: string, view: View): Promise<void> {
+    try {
+      const read = await this.#options.readHolders(saleId);
+      view.holders = read?.users ?? new Set();
+      view.holdersOf = read?.of ?? '';
+    } finally {
+      view.reading = false;
+    }
+  }
+}
+
+function blank(): View {
+  return {
+    ...{ stock: 0, sentAt: -Infinity, until: -Infinity, of: '?' },
+    ...{ holdersOf: '', holders: new Set<string>(), reading: false, looking: undefined },
+  };
+}
