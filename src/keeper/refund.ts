@@ -12,39 +12,47 @@ export type RefundOptions = {
   batch: number;
 };
 
-/** One pass. @returns how many refunds came to which status, and how many are to be tried again */
+/**
+ * One pass. @returns how many refunds came to which status, and how many are to be tried again
+ * @throws {LedgerUnavailable} when an answer could not be written down; all others of the pass are
+ */
 export async function payRefunds(
-  { pool, log }: Pick<Stores, 'pool' | 'log'>,
+  stores: Pick<Stores, 'pool' | 'log'>,
   provider: PaymentProvider,
   options: RefundOptions,
 ) {
   const done = { succeeded: 0, submitted: 0, failed: 0, again: 0 };
-  const due = await claimRefunds(pool, options.backoffMs, options.batch);
+  const due = await claimRefunds(stores.pool, options.backoffMs, options.batch);
   if (due.length > 0) crashPoint('refund_claimed');
-  await Promise.all(
-    due.map(async (refund) => {
-      const answer = await ask(provider, refund, options);
-      crashPoint('refund_made');
-      if (answer instanceof ProviderUnavailable) {
-        log.warn(
-          { err: answer, refundId: refund.refundId, attempts: refund.attempts },
-          'a refund is not made yet: it is tried again',
-        );
-        await concludeRefund(pool, refund.refundId, refund.status, answer.message);
-        done.again += 1;
-        return;
-      }
-      if (answer.status === 'FAILED') {
-        log.error(
-          { refundId: refund.refundId, paymentId: refund.paymentId, detail: answer.detail },
-          'the provider refuses a refund: a person must look',
-        );
-      }
-      await concludeRefund(pool, refund.refundId, answer.status, answer.detail);
-      done[answer.status === 'SUCCEEDED' ? 'succeeded' : answer.status === 'FAILED' ? 'failed' : 'submitted'] += 1;
-    }),
-  );
+  const results = await Promise.allSettled(due.map((refund) => payOne(stores, provider, refund, options)));
+  for (const result of results) {
+    if (result.status === 'rejected') throw result.reason;
+    done[result.value] += 1;
+  }
   return done;
+}
+
+const COUNTED_AS = { PENDING: 'again', SUBMITTED: 'submitted', SUCCEEDED: 'succeeded', FAILED: 'failed' } as const;
+
+async function payOne(
+  { pool, log }: Pick<Stores, 'pool' | 'log'>,
+  provider: PaymentProvider,
+  refund: DueRefund,
+  options: RefundOptions,
+): Promise<(typeof COUNTED_AS)[keyof typeof COUNTED_AS]> {
+  const { refundId, paymentId, attempts } = refund;
+  const answer = await ask(provider, refund, options);
+  crashPoint('refund_made');
+  if (answer instanceof ProviderUnavailable) {
+    log.warn({ err: answer, refundId, attempts }, 'a refund is not made yet: it is tried again');
+    await concludeRefund(pool, refundId, refund.status, answer.message);
+    return 'again';
+  }
+  if (answer.status === 'FAILED') {
+    log.error({ refundId, paymentId, detail: answer.detail }, 'the provider refuses a refund: a person must look');
+  }
+  await concludeRefund(pool, refundId, answer.status, answer.detail);
+  return COUNTED_AS[answer.status];
 }
 
 async function ask(

@@ -20,7 +20,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
  * @throws {LedgerUnavailable} then nothing is remembered and the provider must send it again
  */
 export async function applyEvent(pool: Pool, given: KnownEvent): Promise<Applied> {
-  const event = { ...given, reservationId: asUuid(given.reservationId) };
+  const event = { ...given, reservationId: storable(given.reservationId) };
   const applied = await transaction(pool, async (client) => {
     // First, so that the same event at the same moment waits here for its twin, and then finds it.
     if (!(await remember(client, event))) return REPEATED;
@@ -30,12 +30,17 @@ export async function applyEvent(pool: Pool, given: KnownEvent): Promise<Applied
   });
   if (applied.state !== 'parked') return applied;
   // The order may have been recorded while we looked: the worker looks after its commit, and so do we after ours.
-  const [found] = await claimParked(pool, [event.reservationId]);
-  return found ?? applied;
+  const found = await claimParked(pool, [event.reservationId]);
+  const [first = applied] = found;
+  return { ...first, ended: found.flatMap(({ ended }) => ended) };
 }
 
-/** Our ids are lower-case UUIDs; a provider may have changed the case. */
-const asUuid = (text: string) => (UUID.test(text.toLowerCase()) ? text.toLowerCase() : text);
+/**
+ * Our ids are lower-case UUIDs; a provider may have changed the case. Any other text came with money all the same, and
+ * Postgres keeps every character but NUL.
+ */
+const storable = (text: string) =>
+  UUID.test(text.toLowerCase()) ? text.toLowerCase() : text.replaceAll('\0', '\uFFFD');
 
 async function apply(client: Queryable, event: KnownEvent): Promise<Applied> {
   switch (event.type) {
@@ -210,12 +215,10 @@ const SALE_OF = { name: 'sale-of', text: `select sale_id from sale_orders where 
 
 /** Money first: a cancellation that was parked beside a captured payment comes too late. */
 async function claimOne(client: Queryable, reservationId: string): Promise<Applied[]> {
+  const [order] = await query<{ sale_id: string }>(client, SALE_OF, [reservationId]);
+  if (!order) return []; // whoever records it looks after us
+  await lockSales(client, [order.sale_id]); // before anything else, as everywhere
   const all: Applied[] = [];
-  const sales = await query<{ sale_id: string }>(client, SALE_OF, [reservationId]);
-  await lockSales(
-    client,
-    sales.map(({ sale_id }) => sale_id),
-  ); // before any order, as everywhere
   for (const payment of await query<Payment>(client, CLAIM_PAYMENTS, [reservationId])) {
     all.push(await settle(client, payment));
   }
@@ -224,7 +227,7 @@ async function claimOne(client: Queryable, reservationId: string): Promise<Appli
     await conclude(client, event.eventId, result);
     all.push(result);
   }
-  return all.filter(({ state }) => state !== 'parked');
+  return all;
 }
 
 const UNCLAIMED = {

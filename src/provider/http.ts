@@ -6,15 +6,19 @@ import { ProviderUnavailable, type PaymentProvider, type RefundAnswer } from './
 export type HttpProviderOptions = { baseUrl: string; token: string; timeoutMs: number };
 
 const Answer = z.looseObject({ status: z.enum(['succeeded', 'pending', 'failed']), detail: z.string().optional() });
+/** Our own token is wrong, or has just been replaced: nothing is said about the refund. */
+const NOT_LET_IN = [401, 403];
+const TRY_AGAIN = [408, 425, 429];
 const STATUS = { succeeded: 'SUCCEEDED', pending: 'SUBMITTED', failed: 'FAILED' } as const;
 
 export function httpProvider(options: HttpProviderOptions): PaymentProvider {
+  const base = options.baseUrl.replace(/\/+$/, ''); // it may have a path of its own
   const call = async (method: 'GET' | 'POST', path: string, key?: string, body?: object) => {
     const headers = new Headers({ 'content-type': 'application/json' });
     if (options.token !== '') headers.set('authorization', `Bearer ${options.token}`);
     if (key !== undefined) headers.set('idempotency-key', key);
     try {
-      const response = await fetch(new URL(path, options.baseUrl), {
+      const response = await fetch(base + path, {
         method,
         headers,
         body: body === undefined ? null : JSON.stringify(body),
@@ -31,20 +35,32 @@ export function httpProvider(options: HttpProviderOptions): PaymentProvider {
       return read(reply, 'POST /refunds');
     },
     async lookUp(refundId: string) {
-      const reply = await call('GET', `/refunds/${refundId}`);
-      return reply.status === 404 ? undefined : read(reply, 'GET /refunds');
+      const reply = await call('GET', `/refunds/${encodeURIComponent(refundId)}`);
+      if (reply.status === 404) return undefined;
+      if (reply.status >= 300) throw unavailable(reply, 'GET /refunds'); // a look refused is not a refund refused
+      return read(reply, 'GET /refunds');
     },
   };
 }
 
-/** 2xx tells the refund's status; 408, 425, 429 and 5xx are tried again; any other answer is final. */
-function read({ status, text }: { status: number; text: string }, what: string): RefundAnswer {
-  if (status >= 500 || [408, 425, 429].includes(status)) throw new ProviderUnavailable(`${what}: ${status} ${text}`);
-  if (status >= 300) return { status: 'FAILED', detail: `${what}: ${status} ${text.slice(0, 500)}` };
+type Reply = { status: number; text: string };
+
+/** 2xx tells the refund's status; 401, 403, 408, 425, 429 and 5xx are tried again; any other answer is final. */
+function read(reply: Reply, what: string): RefundAnswer {
+  const { status, text } = reply;
+  if (status >= 500 || [...NOT_LET_IN, ...TRY_AGAIN].includes(status)) throw unavailable(reply, what);
+  if (status >= 300) return { status: 'FAILED', detail: `${what}: ${status} ${printable(text)}` };
   const answer = Answer.safeParse(parseJson(text));
-  if (!answer.success) throw new ProviderUnavailable(`${what}: ${status} with an answer that cannot be read: ${text}`);
-  return { status: STATUS[answer.data.status], detail: answer.data.detail ?? null };
+  if (!answer.success) throw unavailable(reply, `${what}: an answer that cannot be read`);
+  return { status: STATUS[answer.data.status], detail: printable(answer.data.detail ?? '') || null };
 }
+
+function unavailable({ status, text }: Reply, what: string): ProviderUnavailable {
+  return new ProviderUnavailable(`${what}: ${status} ${printable(text)}`);
+}
+
+/** As it is kept in the ledger, for a person: Postgres keeps no NUL. */
+const printable = (text: string) => text.slice(0, 500).replaceAll('\0', '\uFFFD');
 
 function parseJson(text: string): unknown {
   try {
