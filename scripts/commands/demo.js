@@ -3,7 +3,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SetupError } from '../lib/processes.js';
 import { freePorts, isFree } from '../servers/server.js';
-import { newSecrets, untilReady, withSystem } from './system.js';
+import { answers, newSecrets, untilReady, withSystem } from './system.js';
 
 const PORT_TRIES = 5;
 
@@ -23,8 +23,9 @@ export function run(args, say) {
     });
     const code = await Promise.race([rush.done, failed]);
     if (code !== 0 && !isEnding()) {
-      up.kill('SIGTERM');
-      await up.done; // so that its log is complete
+      // Its log is complete only when it has ended. One that no longer answers is about to, and will say why.
+      if (await answers(`${url}/livez`)) up.kill('SIGTERM');
+      await up.done;
       say(`\nThe end of the application's log:\n${tail(log)}`);
     }
     return code;

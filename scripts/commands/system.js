@@ -64,14 +64,17 @@ function startProgram(args, { env, stdio = 'inherit' }) {
 export async function untilReady(program, url) {
   let code;
   program.done.then((value) => (code = value));
-  const answers = () =>
-    fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2000) }).then(
-      ({ ok }) => ok,
-      () => false, // not listening yet
-    );
-  const ready = await until(async () => code !== undefined || (await answers()), READY_MS);
+  const ready = await until(async () => code !== undefined || (await answers(`${url}/readyz`)), READY_MS);
   if (code !== undefined) throw new SetupError(`the application ended before it was ready (exit code ${code})`);
   if (!ready) throw new SetupError(`the application was not ready after ${READY_MS / 1000} s: ${url}/readyz`);
+}
+
+/** Whether a GET is answered with 2xx. */
+export function answers(url) {
+  return fetch(url, { signal: AbortSignal.timeout(2000) }).then(
+    ({ ok }) => ok,
+    () => false, // nobody listens, or not in time
+  );
 }
 
 /** New tokens and a webhook secret, as the settings want them. */
