@@ -45,13 +45,22 @@ local function presence_now()
   return presence(s[1], s[2], redis.call('GET', STOCK))
 end
 
+-- When memory is short, Redis refuses a script whose first write may need some, but lets pass what follows a write. For
+-- scripts that need no memory to speak of, and are wanted most just then.
+local function even_when_full()
+  redis.call('HDEL', SALE, '')
+end
+
 -- A token older than the sale's is a keeper that lost its lease; '' is a caller that needs none.
 -- A newer one is remembered, so that from here on the older one is refused.
 local function fenced(token)
   if token == '' then return false end
   local known = tonumber(redis.call('HGET', SALE, 'token') or '0')
   if tonumber(token) < known then return true end
-  if tonumber(token) > known then redis.call('HSET', SALE, 'token', token) end
+  if tonumber(token) > known then
+    even_when_full()
+    redis.call('HSET', SALE, 'token', token)
+  end
   return false
 end
 

@@ -26,6 +26,7 @@ if ARGV[11] ~= 'decided' then
   if taken > 0 and ARGV[10] ~= s[5] then return { 'currency_fixed' } end
 end
 
+even_when_full() -- a sale can be paused then
 redis.call('HSET', SALE, 'settings', ARGV[2], 'state', ARGV[3], 'startsAt', ARGV[4], 'endsAt', ARGV[5],
   'total', ARGV[6], 'maxPerReservation', ARGV[7], 'holdSeconds', ARGV[8], 'amount', ARGV[9], 'currency', ARGV[10])
 redis.call('INCRBY', STOCK, int(grows_by))

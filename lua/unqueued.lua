@@ -13,6 +13,7 @@ if fenced(ARGV[1]) then return { 'stale' } end
 local now = now_ms()
 local reply = { 'loaded' }
 local due = redis.call('ZRANGEBYSCORE', UNQUEUED, '-inf', int(now - tonumber(ARGV[2])), 'LIMIT', 0, ARGV[3])
+if #due > 0 then even_when_full() end
 for _, buyer in ipairs(due) do
   local hold = redis.call('HGET', HOLDS, buyer)
   if hold then

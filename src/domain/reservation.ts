@@ -54,21 +54,22 @@ export function formatHold(hold: Hold): string {
   return [hold.reservationId, hold.qty, hold.reservedAt, hold.expiresAt, hold.amount, hold.currency].join('|');
 }
 
+const HOLD = /^([^|]{36})\|([1-9]\d*)\|(\d+)\|(\d+)\|(\d+)\|([A-Z]{3})$/;
+
 /** @throws {Error} when the text is not a hold: the gate was written by something else */
 export function parseHold(saleId: string, userId: string, text: string): Hold {
-  const [reservationId, qty, reservedAt, expiresAt, amount, currency, ...rest] = text.split('|');
+  const [, reservationId = '', qty, reservedAt, expiresAt, amount, currency = ''] = HOLD.exec(text) ?? [];
   const hold = {
-    reservationId: reservationId ?? '',
+    reservationId,
     saleId,
     userId,
     qty: Number(qty),
     amount: Number(amount),
-    currency: currency ?? '',
+    currency,
     reservedAt: Number(reservedAt),
     expiresAt: Number(expiresAt),
   };
-  const sound = [hold.qty, hold.amount, hold.reservedAt, hold.expiresAt].every(Number.isSafeInteger);
-  if (rest.length > 0 || !sound || hold.reservationId.length !== 36) {
+  if (![hold.qty, hold.amount, hold.reservedAt, hold.expiresAt].every(Number.isSafeInteger)) {
     throw new Error(`the gate of sale ${saleId} has a hold that cannot be read: ${text}`);
   }
   return hold;
