@@ -72,6 +72,7 @@ export function sweepCommand(): Promise<number> {
 
 export function rebuildCommand(saleId: string): Promise<number> {
   return withStores(async ({ stores, sqs }, config) => {
+    if (!(await getSale(stores.pool, saleId))) throw new Error(`there is no sale ${saleId}`);
     const answer = await rebuild(stores, sqs, saleId, rebuildOptions(config));
     process.stdout.write(
       answer === 'live' ? `sale ${saleId} has a live gate: nothing was done\n` : `sale ${saleId}: the gate is open\n`,
