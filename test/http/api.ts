@@ -8,7 +8,7 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { pino } from 'pino';
 import { Webhook } from 'standardwebhooks';
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import { readConfig, type Config } from '../../src/config.ts';
 import { gateKeys } from '../../src/gate/keys.ts';
 import { buildApp, type BuiltApp } from '../../src/http/app.ts';
@@ -178,7 +178,7 @@ export const reservationUrl = ({ saleId, reservationId, userId }: Pick<Won, 'sal
 export async function work({ wired, config }: TestApi, condition: () => Promise<boolean>): Promise<void> {
   const worker = startWorker(wired.stores, wired.sqs, workerOptions(config));
   try {
-    await expect.poll(condition, { timeout: 10_000, interval: 20 }).toBe(true);
+    await vi.waitFor(async () => expect(await condition()).toBe(true), { timeout: 10_000, interval: 20 });
   } finally {
     await worker.stop();
   }
