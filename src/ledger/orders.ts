@@ -229,6 +229,18 @@ const DUE = {
          order by expires_at limit $1`,
 };
 
+const DUE_SALES = {
+  name: 'due-sales',
+  text: `select distinct sale_id from sale_orders
+         where status = 'PENDING_PAYMENT' and expires_at <= clock_timestamp() and ($1::text[] is null or sale_id = any($1))
+         order by sale_id`,
+};
+
+/** @returns the sales in which something is due, of these (null: of all) */
+export async function dueSales(db: Queryable, saleIds: string[] | null): Promise<string[]> {
+  return (await query<{ sale_id: string }>(db, DUE_SALES, [saleIds])).map(({ sale_id }) => sale_id);
+}
+
 /** Which sales a keeper works on (null: all), and with which token on each. */
 export type Scope = { saleIds: string[] | null; tokenOf: (saleId: string) => string };
 export const everywhere: Scope = { saleIds: null, tokenOf: () => '' };
