@@ -11,7 +11,7 @@ import type { Absent, Outcome } from '../domain/outcomes.ts';
 import { formatHold, type Hold } from '../domain/reservation.ts';
 import type { Sale } from '../domain/sale.ts';
 import { gateKeys } from './keys.ts';
-import { Latch, type Holders } from './latch.ts';
+import { Latch, soldOutUpTo, type Holders } from './latch.ts';
 import {
   Adopted,
   Configured,
@@ -69,6 +69,7 @@ export class Gate {
     this.#options = options;
     const { periodMs, holders, onError } = options.latch ?? { periodMs: 0, holders: 0, onError: () => undefined };
     this.#latch = new Latch({ periodMs, onError, readHolders: (saleId) => this.#holders(saleId, holders) });
+    redis.on('close', () => this.#latch.forget());
   }
 
   /** Whether this process knows by itself that nothing is left for this buyer. Costs nothing: ask it first. */
@@ -106,10 +107,16 @@ export class Gate {
     // A client that mixed up replies after a reconnect would hand one buyer's yes to another.
     if (echo !== batchId) throw new GateUnavailable(`asked with batch ${batchId}, got the reply to ${echo}`);
     const loaded = presence === 'loaded';
+    if (!loaded) {
+      this.#latch.see(saleId, undefined);
+      return batch.map(() => ({ outcome: presence }));
+    }
+    const outcomes = oneEach(batch, answers).map((answer, n) =>
+      parseAnswer(saleId, batch[n]?.userId ?? '', String(answer)),
+    );
     const seen = { sentAt, stock: Number(stock), generation: String(generation), version: Number(version) };
-    this.#latch.see(saleId, loaded ? seen : undefined);
-    if (!loaded) return batch.map(() => ({ outcome: presence }));
-    return oneEach(batch, answers).map((answer, n) => parseAnswer(saleId, batch[n]?.userId ?? '', String(answer)));
+    this.#latch.see(saleId, { ...seen, soldOutUpTo: soldOutUpTo(batch, outcomes) });
+    return outcomes;
   }
 
   /**

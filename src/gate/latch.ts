@@ -6,6 +6,9 @@
  * what it sees: a unit that came back is sold within a period, and a sold-out sale costs Redis one call per period and
  * process, however many people ask.
  *
+ * It only repeats what the gate has said: a quantity that the gate has not refused as sold out in its last reply is asked
+ * for, so that a sale that has ended is "ended" and a quantity over the limit is over the limit.
+ *
  * A buyer who holds is not told "sold out": the list of holders routes them to the gate. It is read again when
  * (generation, version) of the sale moved, and nothing is latched without it; with more holders than the bound the gate
  * is asked in batches. Only a hold that is younger than a period and was won through another process can be missed.
@@ -14,7 +17,14 @@
 import type { Outcome } from '../domain/outcomes.ts';
 
 /** What the reply to a batch of reservations told of the sale. `sentAt` is when it was asked, by `performance.now()`. */
-export type Seen = { sentAt: number; stock: number; generation: string; version: number };
+export type Seen = {
+  sentAt: number;
+  stock: number;
+  generation: string;
+  version: number;
+  /** The largest quantity that was refused as sold out; 0: the sale is shut; undefined: the reply tells neither. */
+  soldOutUpTo: number | undefined;
+};
 
 /** All buyers who hold, of one moment: `of` is its generation:version. */
 export type Holders = { of: string; users: Set<string> };
@@ -30,7 +40,8 @@ export type LatchOptions = {
 
 type View = {
   stock: number;
-  /** When it was asked for, and until when it is believed, by `performance.now()`. */
+  soldOutUpTo: number;
+  /** When the gate was asked, and until when it is believed, by `performance.now()`. */
   sentAt: number;
   until: number;
   /** generation:version of the stock, and of the holders; the latch is on only while they are the same. */
@@ -58,7 +69,7 @@ export class Latch {
   }
 
   #covers(view: View, userId: string, qty: number): boolean {
-    return view.stock <= 0 && qty > view.stock && view.of === view.holdersOf && !view.holders.has(userId);
+    return view.stock <= 0 && qty <= view.soldOutUpTo && view.of === view.holdersOf && !view.holders.has(userId);
   }
 
   /**
@@ -92,12 +103,23 @@ export class Latch {
     this.#views.set(saleId, view);
     view.stock = seen.stock;
     view.sentAt = seen.sentAt;
-    view.until = seen.sentAt + this.#options.periodMs;
+    if (seen.soldOutUpTo !== undefined) {
+      view.soldOutUpTo = seen.soldOutUpTo;
+      view.until = seen.sentAt + this.#options.periodMs;
+    }
     view.of = `${seen.generation}:${seen.version}`;
     if (view.stock <= 0 && view.of !== view.holdersOf && !view.reading) {
       view.reading = true;
       this.#readHolders(saleId, view).catch(this.#options.onError);
     }
+  }
+
+  /**
+   * The next reply may come from another server, one that has forgotten the last writes: what it has under a version is
+   * not what the first one had.
+   */
+  forget(): void {
+    this.#views.clear();
   }
 
   async #readHolders(saleId: string, view: View): Promise<void> {
@@ -111,9 +133,19 @@ export class Latch {
   }
 }
 
+/** What a batch's answers say about buyers who have not asked: see {@link Seen}. */
+export function soldOutUpTo(batch: { qty: number }[], outcomes: Outcome[]): number | undefined {
+  let upTo: number | undefined;
+  outcomes.forEach(({ outcome }, n) => {
+    if (outcome === 'sold_out') upTo = Math.max(upTo ?? 0, batch[n]?.qty ?? 0);
+    else if (outcome === 'paused' || outcome === 'not_started' || outcome === 'ended') upTo = 0;
+  });
+  return upTo;
+}
+
 function blank(): View {
   return {
-    ...{ stock: 0, sentAt: -Infinity, until: -Infinity, of: '?' },
+    ...{ stock: 0, soldOutUpTo: 0, sentAt: -Infinity, until: -Infinity, of: '?' },
     ...{ holdersOf: '', holders: new Set<string>(), reading: false, looking: undefined },
   };
 }
