@@ -96,6 +96,7 @@ export async function buildApp(deps: {
   app.get('/openapi.json', { schema: { hide: true } }, () => Promise.resolve(app.swagger()));
   await app.after();
   refuseOtherMethods(app, methods);
+  closeConnectionsThatFallIdle(app);
   return { app, directory, drain: () => (life.draining = true) };
 }
 
@@ -133,4 +134,18 @@ function refuseOtherMethods(app: FastifyInstance, methods: Map<string, Set<strin
       handler: (_request, reply) => reply,
     });
   }
+}
+
+/**
+ * When the app closes, Node.js closes the connections that are idle at that moment, but those with a request under way
+ * would then be kept for KEEP_ALIVE_MS, and the process with them.
+ */
+function closeConnectionsThatFallIdle(app: FastifyInstance): void {
+  app.addHook('preClose', (done) => {
+    if (app.server.listening) {
+      const timer = setInterval(() => app.server.closeIdleConnections(), 25);
+      app.server.once('close', () => clearInterval(timer));
+    }
+    done();
+  });
 }

@@ -37,7 +37,7 @@ export class Directory {
       this.refresh().catch((error: unknown) => {
         this.#stores.log.warn({ err: error }, 'the list of sales could not be refreshed: the last one is kept');
       });
-    }, everyMs);
+    }, everyMs).unref(); // the server keeps its process alive; one that could not listen is to end
   }
 
   stop(): void {
