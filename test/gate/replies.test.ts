@@ -12,7 +12,7 @@ function gateThatAnswers(reply: unknown): Gate {
     const put = (value: unknown) => (value === ASKED ? rest[5] : value);
     return Promise.resolve(Array.isArray(reply) ? reply.map(put) : reply);
   };
-  return new Gate({ evalsha } as unknown as Redis, { timeoutMs: 1000, batch: 10, pending: 10 });
+  return new Gate({ evalsha, on: () => undefined } as unknown as Redis, { timeoutMs: 1000, batch: 10, pending: 10 });
 }
 
 const receipt = { userId: 'ann', reservationId: randomUUID() };
