@@ -8,7 +8,8 @@ export type HttpProviderOptions = { baseUrl: string; token: string; timeoutMs: n
 const Answer = z.looseObject({ status: z.enum(['succeeded', 'pending', 'failed']), detail: z.string().optional() });
 /** Our own token is wrong, or has just been replaced: nothing is said about the refund. */
 const NOT_LET_IN = [401, 403];
-const TRY_AGAIN = [408, 425, 429];
+/** 409: an earlier call with this key may still be under way there. */
+const TRY_AGAIN = [408, 409, 425, 429];
 const STATUS = { succeeded: 'SUCCEEDED', pending: 'SUBMITTED', failed: 'FAILED' } as const;
 
 export function httpProvider(options: HttpProviderOptions): PaymentProvider {
@@ -45,7 +46,7 @@ export function httpProvider(options: HttpProviderOptions): PaymentProvider {
 
 type Reply = { status: number; text: string };
 
-/** 2xx tells the refund's status; 401, 403, 408, 425, 429 and 5xx are tried again; any other answer is final. */
+/** 2xx tells the refund's status; 401, 403, 408, 409, 425, 429 and 5xx are tried again; any other answer is final. */
 function read(reply: Reply, what: string): RefundAnswer {
   const { status, text } = reply;
   if (status >= 500 || [...NOT_LET_IN, ...TRY_AGAIN].includes(status)) throw unavailable(reply, what);

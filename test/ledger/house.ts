@@ -41,7 +41,9 @@ export type House = Awaited<ReturnType<typeof openHouse>>;
 export async function openHouse({ env = {}, visibilitySeconds, fresh }: Settings = {}) {
   const stores = fresh ?? (await freshStores(visibilitySeconds === undefined ? {} : { visibilitySeconds }));
   const log = recorder();
-  const settings = { ...stores.env, WEBHOOK_SECRET: SECRET, ...env };
+  const settings: Record<string, string> = { ...stores.env, WEBHOOK_SECRET: SECRET, ...env };
+  // The AWS client takes its credentials from the environment, as everywhere.
+  for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY']) process.env[name] ??= settings[name] ?? '';
   const config = readConfig(settings);
   const wired = wire(config, log.logger);
   const db = new pg.Client({ connectionString: stores.databaseUrl });
