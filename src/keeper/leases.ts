@@ -65,7 +65,9 @@ export class Leases {
   }
 
   async #take(shard: number): Promise<boolean> {
-    if (!(await this.#store.claim(shard, this.nonce, this.#ttlMs))) return false;
+    // A lease that was let go may still be this keeper's own in Redis: taken up again, with a new token.
+    const free = await this.#store.claim(shard, this.nonce, this.#ttlMs);
+    if (!free && !(await this.#store.renew(shard, this.nonce, this.#ttlMs))) return false;
     const token = await drawToken(this.#pool, shard);
     const askedAt = performance.now();
     if (!(await this.#store.renew(shard, this.nonce, this.#ttlMs))) return false; // it took too long

@@ -1,6 +1,7 @@
 /** What the keeper looks after in every pass, sale by sale: a lost gate, settings that the gate lacks, marked holds. */
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { Sale } from '../domain/sale.ts';
+import { markOpened } from '../ledger/sales.ts';
 import { applySettings } from '../operations/sales.ts';
 import type { Stores } from '../operations/stores.ts';
 import { rebuildWhenDrained, type RebuildOptions } from './rebuild.ts';
@@ -40,6 +41,7 @@ export async function tend(
     return done;
   }
   lostSince.delete(sale.saleId);
+  if (sale.openedAt === null) await markOpened(stores.pool, sale.saleId); // whoever opened it died before this
   if (figures.settings !== sale.settings && (await applySettings(stores, sale.saleId, token))) done.settings = 1;
   return { ...done, ...(await resend(stores, sale, options.resend, token)) };
 }

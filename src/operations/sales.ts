@@ -62,13 +62,17 @@ export function setState(stores: Both, saleId: string, state: Exclude<SaleState,
   });
 }
 
-/** Closes an ended sale in which nothing is live but what is paid, and removes its gate. Repeatable. */
+/**
+ * Closes an ended sale in which nothing is live but what is paid, removes its gate and withdraws what was not sold: its
+ * total is from then on what was sold. Repeatable.
+ */
 export async function closeSale(stores: Both, saleId: string): Promise<Sale> {
   const sale = await mustGet(stores, saleId);
   if (sale.state !== 'closed') {
     if (sale.state !== 'ended') throw new SaleConflict('not_settled', `sale ${saleId} is ${sale.state}: end it first`);
     await transaction(stores.pool, async (client) => {
       const locked = await getSaleLocked(client, saleId);
+      if (locked?.state === 'closed') return; // by somebody else, a moment ago
       const ledger = await ledgerFigures(client, saleId);
       const gate = await stores.gate.figures(saleId);
       if (!locked || !ledger || !gate)
@@ -82,7 +86,9 @@ export async function closeSale(stores: Both, saleId: string): Promise<Sale> {
       }
       // The gate first: if we die before the commit, the keeper rebuilds it, and the sale can be closed again.
       await stores.gate.remove(saleId);
-      await changeSale(client, { ...locked, state: 'closed', settings: locked.settings + 1 });
+      // What was not sold is withdrawn: a message that comes after all, of a hold that the gate forgot, finds no room,
+      // instead of an order that no keeper looks after.
+      await changeSale(client, { ...locked, state: 'closed', total: paid, settings: locked.settings + 1 });
     });
   }
   return mustGet(stores, saleId);
@@ -95,7 +101,7 @@ async function mustGet({ pool }: Pick<Stores, 'pool'>, saleId: string): Promise<
 }
 
 async function alter(stores: Both, saleId: string, change: (now: Sale) => Sale): Promise<Sale> {
-  const sale = await transaction(stores.pool, async (client) => {
+  const { sale, opened } = await transaction(stores.pool, async (client) => {
     const now = await getSaleLocked(client, saleId);
     if (!now) throw new SaleConflict('sale_not_found', `there is no sale ${saleId}`);
     if (now.state === 'closed') throw new SaleConflict('ended', `sale ${saleId} is closed`);
@@ -106,20 +112,22 @@ async function alter(stores: Both, saleId: string, change: (now: Sale) => Sale):
     }
     // A shrink that reached the gate but not the ledger leaves the gate a version ahead.
     const gate = await stores.gate.figures(saleId);
+    // Whoever opened it may have died before the ledger heard of it.
+    const opened = now.openedAt !== null || gate !== undefined;
     const next = { ...wanted, settings: Math.max(now.settings, gate?.settings ?? 0) + 1 };
     const held = Object.values(ledger?.byStatus ?? {}).some((units) => units > 0) || (gate?.held ?? 0) > 0;
     if (next.currency !== now.currency && held) {
       throw new SaleConflict('currency_fixed', `sale ${saleId} has holds in ${now.currency}`);
     }
-    if (next.total < now.total && now.openedAt !== null) {
+    if (next.total < now.total && opened) {
       await configure(stores, next, 'ask');
       crashPoint('settings_at_gate');
     }
     await changeSale(client, next);
-    return next;
+    return { sale: next, opened };
   });
   crashPoint('settings_in_ledger');
-  if (sale.openedAt !== null) await configure(stores, sale, 'decided');
+  if (opened) await configure(stores, sale, 'decided');
   return sale;
 }
 
