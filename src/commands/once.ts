@@ -1,5 +1,7 @@
 /** Commands that do one thing and end: migrate, sweep, rebuild, and the care of sales. */
+import { z } from 'zod';
 import { readConfig } from '../config.ts';
+import { SaleId } from '../domain/reservation.ts';
 import { phase, SaleSettings, type Sale } from '../domain/sale.ts';
 import { shardOf } from '../domain/shard.ts';
 import { sweep } from '../keeper/sweep.ts';
@@ -125,13 +127,25 @@ export type SaleOptions = {
   currency: string;
 };
 
+/** @throws {Error} that says what is wrong with each of them */
+function checkedSettings(saleId: string, given: Record<keyof SaleSettings, unknown>): SaleSettings {
+  const id = SaleId.safeParse(saleId);
+  if (!id.success) throw new Error(`${saleId} can be no sale’s id: 1 to 64 letters, digits, _ and -`);
+  const parsed = SaleSettings.safeParse(given);
+  if (!parsed.success) throw new Error(`a sale cannot have these settings:\n${z.prettifyError(parsed.error)}`);
+  const { startsAt, endsAt } = parsed.data;
+  if (Date.parse(endsAt) <= Date.parse(startsAt))
+    throw new Error(`the end ${endsAt} is not after the start ${startsAt}`);
+  return parsed.data;
+}
+
 export function saleCreateCommand(saleId: string, options: SaleOptions): Promise<number> {
   return withStores(async ({ stores }) => {
     const { amount, currency, ...rest } = options;
     const { sale, created } = await putSale(
       stores,
       saleId,
-      SaleSettings.parse({ ...rest, price: { amount, currency } }),
+      checkedSettings(saleId, { ...rest, price: { amount, currency } }),
     );
     process.stdout.write(created ? `created ${saleId}\n` : `changed ${saleId}\n`);
     print(sale);
@@ -173,7 +187,7 @@ export function saleResizeCommand(saleId: string, total: number): Promise<number
     const sale = await getSale(stores.pool, saleId);
     if (!sale) throw new Error(`there is no sale ${saleId}`);
     const { amount, currency, startsAt, endsAt, name, holdSeconds, maxPerReservation } = sale;
-    const settings = SaleSettings.parse({
+    const settings = checkedSettings(saleId, {
       ...{ name, holdSeconds, maxPerReservation, total, price: { amount, currency } },
       startsAt: new Date(startsAt).toISOString(),
       endsAt: new Date(endsAt).toISOString(),
