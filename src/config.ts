@@ -2,6 +2,7 @@
  * Settings: environment only, read once, checked here. A wrong value stops the process with the reason.
  * `.env.example` lists all of them with units and defaults; a test holds the two equal.
  */
+import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 
 const ms = (fallback: number, max = 86_400_000) => z.coerce.number().int().min(1).max(max).default(fallback);
@@ -15,7 +16,9 @@ const words = z
 const TokenList = words.refine((list) => list.every((token) => token.length >= 16), {
   error: 'each token needs at least 16 characters (try: openssl rand -hex 24)',
 });
-const SecretList = words.refine((list) => list.every((secret) => /^whsec_[A-Za-z0-9+/]{32,}={0,2}$/.test(secret)), {
+/** At least 24 bytes, in whole groups: half a group is a secret that was cut when it was copied. */
+const BASE64_SECRET = /^whsec_([A-Za-z0-9+/]{4}){8,}([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+const SecretList = words.refine((list) => list.every((secret) => BASE64_SECRET.test(secret)), {
   error: 'each secret is whsec_ and at least 24 bytes in base64 (try: echo whsec_$(openssl rand -base64 24))',
 });
 
@@ -25,6 +28,8 @@ const Settings = z.object({
 
   HOST: z.string().default('127.0.0.1'),
   PORT: port(3000),
+  API_PROCESSES: count(availableParallelism(), 256),
+  METRICS_PORT: z.coerce.number().int().min(0).max(65_535).optional(), // a default would open one for everybody
   AUTH_MODE: z.enum(['service', 'none']).default('service'),
   SERVICE_TOKEN: TokenList,
   ADMIN_TOKEN: TokenList,
@@ -130,7 +135,7 @@ const relations: { holds: (c: Config) => boolean; reason: string }[] = [
  * @throws {Error} with one line per wrong setting
  */
 export function readConfig(env: NodeJS.ProcessEnv): Config {
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value?.trim() !== ''));
   const parsed = Settings.safeParse(given);
   if (!parsed.success) {
     const lines = parsed.error.issues.map(({ path, message }) => {

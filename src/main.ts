@@ -20,13 +20,14 @@ const run =
     exitCode = await action(...args);
   };
 
+const serve = () => import('./commands/serve.ts');
 const long = () => import('./commands/run.ts');
 const once = () => import('./commands/once.ts');
 
 program
   .command('serve')
   .description('the API, until SIGTERM')
-  .action(run(async () => (await long()).serveCommand()));
+  .action(run(async () => (await serve()).serveCommand()));
 program
   .command('work')
   .description('the worker: drains the queue into the ledger')

@@ -3,8 +3,10 @@ import { SQSClient } from '@aws-sdk/client-sqs';
 import { NodeHttpHandler } from '@smithy/node-http-handler';
 import { Redis } from 'ioredis';
 import { pino, type Logger } from 'pino';
+import { AggregatorRegistry, Registry } from 'prom-client';
 import type { Config } from './config.ts';
 import { Gate } from './gate/gate.ts';
+import { createMetrics, type Metrics } from './metrics.ts';
 import { createPool } from './ledger/db.ts';
 import { LeaseStore } from './gate/lease-store.ts';
 import { Leases } from './keeper/leases.ts';
@@ -19,6 +21,8 @@ import type { WorkerOptions } from './worker/worker.ts';
 export type Wired = {
   stores: Stores;
   leases: Leases;
+  registry: Registry;
+  metrics: Metrics;
   sqs: SQSClient;
   logger: Logger;
   provider: PaymentProvider | undefined;
@@ -31,11 +35,15 @@ export function createLogger(config: Pick<Config, 'LOG_LEVEL'>): Logger {
 }
 
 export function wire(config: Config, logger: Logger): Wired {
+  const registry = new Registry();
+  const metrics = createMetrics(registry);
+  AggregatorRegistry.setRegistries(registry); // for the page that sums up all API processes
   const redis = createRedis(config, logger);
   const gate = new Gate(redis, {
     timeoutMs: config.GATE_TIMEOUT_MS,
     batch: config.GATE_BATCH,
     pending: config.GATE_PENDING,
+    onCall: metrics.gateCall,
     latch: {
       periodMs: config.LATCH_MS,
       holders: config.LATCH_HOLDERS,
@@ -62,6 +70,8 @@ export function wire(config: Config, logger: Logger): Wired {
   const { PAYMENT_PROVIDER_URL: baseUrl, PAYMENT_PROVIDER_TOKEN: token, PROVIDER_TIMEOUT_MS: timeoutMs } = config;
   return {
     stores: { pool, gate, producer, log: logger },
+    registry,
+    metrics,
     leases: new Leases(new LeaseStore(redis, config.GATE_TIMEOUT_MS), pool, logger, { ttlMs: config.LEASE_TTL_MS }),
     sqs,
     logger,

@@ -3,6 +3,9 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig, type Config } from '../config.ts';
 import { buildApp } from '../http/app.ts';
+import { answers, latched } from '../http/counts.ts';
+import { buildMetricsApp } from '../http/metrics-app.ts';
+import { exposeAnswers } from '../metrics.ts';
 import { startKeeper } from '../keeper/keeper.ts';
 import { checkSchema } from '../ledger/migrate.ts';
 import { createLogger, keeperOptions, wire, workerOptions, type Wired } from '../wiring.ts';
@@ -27,8 +30,8 @@ export const startApi: Start = async ({ stores, sqs, logger }, config) => {
   };
 };
 
-export const startWork: Start = ({ stores, sqs, logger }, config) => {
-  const worker = startWorker(stores, sqs, workerOptions(config));
+export const startWork: Start = ({ stores, sqs, metrics, logger }, config) => {
+  const worker = startWorker(stores, sqs, { ...workerOptions(config), onRecorded: metrics.recorded });
   logger.info({ queue: config.SQS_QUEUE_URL }, 'the worker receives');
   return Promise.resolve(worker);
 };
@@ -37,6 +40,14 @@ export const startKeep: Start = ({ stores, sqs, leases, provider, logger }, conf
   if (!provider) logger.warn({}, 'PAYMENT_PROVIDER_URL is not set: refunds stay owed until a keeper has one');
   return Promise.resolve(startKeeper({ stores, sqs, leases, provider }, keeperOptions(config)));
 };
+
+/** The metrics port, when there is one. */
+async function startMetrics({ registry }: Wired, config: Config, ready: () => boolean): Promise<Running> {
+  exposeAnswers(registry, answers, latched);
+  const app = buildMetricsApp({ contentType: registry.contentType, metrics: () => registry.metrics(), ready });
+  if (config.METRICS_PORT !== undefined) await app.listen({ host: config.HOST, port: config.METRICS_PORT });
+  return { stop: () => app.close() };
+}
 
 /**
  * Runs parts of the system in this process until SIGTERM or SIGINT, then stops them in the given order.
@@ -47,24 +58,29 @@ export async function runUntilSignal(starts: Start[], config = readConfig(proces
   const logger = createLogger(config);
   const wired = wire(config, logger);
   const parts: Running[] = [];
+  let ready = false;
   try {
     await checkSchema(wired.stores.pool);
+    parts.push(await startMetrics(wired, config, () => ready));
     for (const start of starts) parts.push(await start(wired, config));
+    ready = true;
     const signal = await Promise.race(['SIGTERM', 'SIGINT'].map((name) => once(process, name).then(() => name)));
     logger.info({ signal }, 'stopping');
   } finally {
+    ready = false;
     const forced = setTimeout(() => {
       logger.fatal({ deadlineMs: config.SHUTDOWN_DEADLINE_MS }, 'not everything ended in time: exiting all the same');
       process.exit(1);
     }, config.SHUTDOWN_DEADLINE_MS);
-    for (const part of parts) await part.stop();
+    const [metrics, ...others] = parts;
+    for (const part of others) await part.stop();
     await wired.close();
+    await metrics?.stop(); // last, so that the draining can be watched
     clearTimeout(forced);
   }
   logger.info({}, 'stopped');
   return 0;
 }
 
-export const serveCommand = () => runUntilSignal([startApi]);
 export const workCommand = () => runUntilSignal([startWork]);
 export const keepCommand = () => runUntilSignal([startKeep]);

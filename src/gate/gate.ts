@@ -53,6 +53,8 @@ export type GateOptions = {
   batch: number;
   /** Buyers waiting per sale at most. */
   pending: number;
+  /** Told of each call for reservations that was answered: seconds, and buyers in it. */
+  onCall?: (seconds: number, buyers: number) => void;
   /** See latch.ts; without it every request asks Redis. `holders`: the most that are remembered per sale. */
   latch?: { periodMs: number; holders: number; onError: (error: unknown) => void };
 };
@@ -103,6 +105,7 @@ export class Gate {
     const args = batch.flatMap(({ userId, reservationId, qty }) => [userId, reservationId, qty]);
     const sentAt = performance.now();
     const reply = await this.#run('reserve', saleId, ReserveReply, [batchId, ...args], timeoutMs);
+    this.#options.onCall?.((performance.now() - sentAt) / 1000, batch.length);
     const [echo, presence, , stock, generation, version, ...answers] = reply;
     // A client that mixed up replies after a reconnect would hand one buyer's yes to another.
     if (echo !== batchId) throw new GateUnavailable(`asked with batch ${batchId}, got the reply to ${echo}`);
@@ -314,6 +317,7 @@ export class Gate {
     timeoutMs = this.#options.timeoutMs,
   ): Promise<T> {
     const reply = await within(timeoutMs, name, script(name).run(this.#redis, gateKeys(saleId), args));
+    if (MOVES_STOCK.has(name)) this.#latch.see(saleId, undefined); // what this process did it need not wait to see
     const parsed = answer.safeParse(reply);
     if (parsed.success) return parsed.data;
     throw new GateUnavailable(`${name}: a reply that does not answer it: ${JSON.stringify(reply).slice(0, 200)}`);
@@ -323,6 +327,9 @@ export class Gate {
     return within(this.#options.timeoutMs, what, reply);
   }
 }
+
+/** Scripts after which there may be more to sell than was seen. */
+const MOVES_STOCK = new Set(['release', 'settle', 'configure', 'open']);
 
 const pairs = (receipts: Receipt[]) => receipts.flatMap(({ userId, reservationId }) => [userId, reservationId]);
 

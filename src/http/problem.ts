@@ -1,5 +1,6 @@
 /** Every refusal has a name: RFC 9457 problem documents, `urn:flashgate:problem:CODE`. */
 import type { FastifyReply } from 'fastify';
+import { count } from './counts.ts';
 
 /** All codes, with their HTTP status and title. A test holds this list equal to what OpenAPI says. */
 export const problems = {
@@ -61,6 +62,7 @@ const plain = new Map(Object.keys(problems).map((code) => [code, problemBody(cod
 
 export function sendProblem(reply: FastifyReply, code: ProblemCode, extra?: Record<string, unknown>): FastifyReply {
   const [status] = problems[code];
+  count(code);
   // With jitter, so that those who were refused together do not come back together.
   if (status === 503) void reply.header('retry-after', String(1 + Math.floor(Math.random() * 3)));
   if (status === 401) void reply.header('www-authenticate', 'Bearer realm="flashgate"');

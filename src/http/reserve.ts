@@ -6,6 +6,7 @@ import { crashPoint } from '../crash.ts';
 import type { Hold } from '../domain/reservation.ts';
 import { enqueue } from '../operations/enqueue.ts';
 import type { Api } from './app.ts';
+import { count, latched } from './counts.ts';
 import { sendProblem } from './problem.ts';
 import { jsonSchema, refusal, Reserved, ReserveBody, SaleParams } from './schemas.ts';
 
@@ -31,6 +32,7 @@ export function reserveRoute(app: FastifyInstance, { directory, stores, config, 
       const { userId, qty } = request.body;
       const sale = directory.known(saleId);
       if (sale?.state === 'open' && qty <= sale.maxPerReservation && stores.gate.refuses(saleId, userId, qty)) {
+        latched.count += 1;
         return sendProblem(reply, 'sold_out');
       }
       return askGate(request, reply);
@@ -68,6 +70,7 @@ export function reserveRoute(app: FastifyInstance, { directory, stores, config, 
 }
 
 function sendHold(reply: FastifyReply, outcome: 'ok' | 'dup', hold: Hold): FastifyReply {
+  count(outcome);
   const userId = encodeURIComponent(hold.userId);
   return reply
     .code(outcome === 'ok' ? 202 : 200)

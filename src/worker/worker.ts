@@ -21,6 +21,8 @@ export type WorkerOptions = {
   batch: number;
   waitSeconds: number;
   visibilitySeconds: number;
+  /** Told, for each order that is recorded, how long ago its hold was won: seconds, by this machine's clock. */
+  onRecorded?: (seconds: number) => void;
 };
 
 /** How long a message that could not be recorded stays invisible, in seconds: time for the cause to pass. */
@@ -32,7 +34,13 @@ type Worker = { stop: () => Promise<void> };
 export function startWorker(stores: Stores, sqs: SQSClient, options: WorkerOptions): Worker {
   const stopping = new AbortController();
   const recorder = new Batcher<Hold, OrderStatus>({
-    call: (holds) => recordHolds(stores, holds),
+    call: async (holds) => {
+      const results = await recordHolds(stores, holds);
+      holds.forEach(({ reservedAt }, n) => {
+        if (results[n] === 'PENDING_PAYMENT') options.onRecorded?.((Date.now() - reservedAt) / 1000);
+      });
+      return results;
+    },
     size: options.batch,
     inFlight: 2,
     pending: options.receivers * 10,

@@ -39,6 +39,7 @@ export async function freshStores(options: { visibilitySeconds?: number } = {}):
     sqsEndpoint: env['SQS_ENDPOINT'],
     env: {
       ...env,
+      API_PROCESSES: '1', // a test that kills or counts processes says how many it wants
       DATABASE_URL: database.url,
       REDIS_URL: redis.url,
       SQS_QUEUE_URL: queues.queueUrl,
