@@ -91,7 +91,10 @@ describe(arrows.queueLosesEverything.when, () => {
     expect(await h.messages(house), 'the one that is old enough to be taken for lost').toBe(1);
     const { resentAt } = memory.walks.get(saleId) ?? {};
     expect(resentAt?.size).toBe(1);
-    await reconcile(house.stores, saleId, passOptions(), { resentAt: resentAt ?? new Map(), tokenOf: () => '' });
+    await reconcile(house.stores, saleId, passOptions(), {
+      resentAt: resentAt ?? new Map<string, number>(),
+      tokenOf: () => '',
+    });
     expect(await h.messages(house), 'within the grace nothing is sent twice').toBe(1);
     await h.drain(house);
     expect(await status(old)).toBe('PENDING_PAYMENT');
