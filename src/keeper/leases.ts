@@ -15,6 +15,8 @@ import { drawToken } from '../ledger/fences.ts';
 import type { Log } from '../operations/stores.ts';
 
 type Lease = { token: number; goodUntil: number; failures: number };
+/** How a renewal can be the end of a lease. */
+type End = 'gone in Redis' | 'two renewals in a row failed';
 
 export type LeaseOptions = { ttlMs: number };
 
@@ -84,7 +86,7 @@ export class Leases {
     const lease = this.#held.get(shard);
     if (!lease) throw new StaleToken(`shard ${shard} is not held`);
     if (performance.now() >= lease.goodUntil) {
-      this.letGo(shard, 'it was not renewed in time');
+      this.#letGoOverdue();
       throw new StaleToken(`shard ${shard}: the lease was not renewed in time`);
     }
     return String(lease.token);
@@ -92,7 +94,21 @@ export class Leases {
 
   /** Forgets a lease that is somebody else's by now. */
   letGo(shard: number, reason: string): void {
-    if (this.#held.delete(shard)) this.#log.warn({ shard, reason }, 'a lease is let go');
+    if (this.#held.delete(shard)) this.#tell([shard], reason);
+  }
+
+  /** Whoever froze loses all its leases at once, and says so once. */
+  #tell(shards: number[], reason: string): void {
+    const [shard] = shards;
+    if (shards.length === 1) this.#log.warn({ shard, reason }, 'a lease is let go');
+    else if (shards.length > 1) this.#log.warn({ shards, reason }, 'leases are let go');
+  }
+
+  #letGoOverdue(): void {
+    const now = performance.now();
+    const overdue = [...this.#held].filter(([, { goodUntil }]) => now >= goodUntil).map(([shard]) => shard);
+    for (const shard of overdue) this.#held.delete(shard);
+    this.#tell(overdue, 'not renewed in time');
   }
 
   /** Gives a lease back, so that another keeper need not wait for its end. */
@@ -105,22 +121,38 @@ export class Leases {
 
   /** One renewal of all. Public for tests; the timer does it. */
   async renew(): Promise<void> {
-    await Promise.all(this.shards().map((shard) => this.#renewOne(shard)));
+    this.#letGoOverdue();
+    const results = await Promise.all(this.shards().map((shard) => this.#renewOne(shard)));
+    const failed = results.flatMap(({ shard, error }) => (error === undefined ? [] : [{ shard, error }]));
+    if (failed.length > 0) {
+      const shards = failed.map(({ shard }) => shard);
+      this.#log.warn({ err: failed[0]?.error, shards }, 'leases could not be renewed');
+    }
+    for (const end of ['gone in Redis', 'two renewals in a row failed'] as const) {
+      this.#tell(
+        results.filter((result) => result.end === end).map(({ shard }) => shard),
+        end,
+      );
+    }
   }
 
-  async #renewOne(shard: number): Promise<void> {
+  /** What is lost is let go at once; it is told with the others. */
+  async #renewOne(shard: number): Promise<{ shard: number; end?: End; error?: unknown }> {
     const askedAt = performance.now();
+    const lease = this.#held.get(shard);
+    const lose = (end: End) => {
+      // By now it may have been taken up again, with another token.
+      if (this.#held.get(shard) === lease) this.#held.delete(shard);
+      return { shard, end };
+    };
+    if (!lease) return { shard };
     try {
-      const good = await this.#store.renew(shard, this.nonce, this.#ttlMs);
-      const lease = this.#held.get(shard);
-      if (!good) this.letGo(shard, 'it is gone in Redis');
-      else if (lease) Object.assign(lease, { goodUntil: askedAt + (this.#ttlMs * 2) / 3, failures: 0 });
+      if (!(await this.#store.renew(shard, this.nonce, this.#ttlMs))) return lose('gone in Redis');
+      Object.assign(lease, { goodUntil: askedAt + (this.#ttlMs * 2) / 3, failures: 0 });
+      return { shard };
     } catch (error) {
-      const lease = this.#held.get(shard);
-      if (!lease) return;
       lease.failures += 1;
-      this.#log.warn({ err: error, shard, failures: lease.failures }, 'a lease could not be renewed');
-      if (lease.failures >= 2) this.letGo(shard, 'two renewals in a row failed');
+      return lease.failures < 2 ? { shard, error } : { ...lose('two renewals in a row failed'), error };
     }
   }
 

@@ -10,33 +10,40 @@ export type Swept = Finished & { expired: number };
 const START = { saleId: '', reservationId: '00000000-0000-0000-0000-000000000000' };
 
 /**
- * One whole pass: everything that is due, then everything that ended and was not yet seen to be free at the gate.
- * Several at once do no harm: they share the work. A sale that cannot be swept does not keep the others waiting.
+ * One whole pass: everything that ended and was not yet seen to be free at the gate, which is what a keeper that died
+ * left half done; then everything that is due. Several at once do no harm: they share the work. What cannot be swept
+ * does not keep the rest waiting.
  * @param batch orders per transaction and per script call
  * @throws {StaleToken} at once; any other failure when all else is done
  */
 export async function sweep(stores: Three, batch: number, scope: Scope = everywhere): Promise<Swept> {
   const swept = { expired: 0, released: 0, forfeited: 0, waiting: 0 };
   const failures: unknown[] = [];
-  for (const saleId of await dueSales(stores.pool, scope.saleIds)) {
+  const tryTo = async (work: () => Promise<void>, saleId?: string) => {
     try {
-      await expireSale(stores, batch, { ...scope, saleIds: [saleId] }, swept);
+      await work();
     } catch (error) {
       if (error instanceof StaleToken) throw error;
-      stores.log.error({ err: error, saleId }, 'the holds of a sale that are due cannot be ended: the others go on');
+      stores.log.error({ err: error, saleId }, 'holds that are due cannot be ended: the others go on');
       failures.push(error);
     }
-  }
-  swept.waiting = 0; // counted again by what follows
-  for (let after = START; ;) {
-    const orders = await unreleased(stores.pool, after, batch, scope.saleIds);
-    const last = orders.at(-1);
-    if (!last) break;
-    add(swept, await finish(stores, orders, scope.tokenOf));
-    after = last;
+  };
+  await tryTo(() => finishEnded(stores, batch, scope, swept));
+  for (const saleId of await dueSales(stores.pool, scope.saleIds)) {
+    await tryTo(() => expireSale(stores, batch, { ...scope, saleIds: [saleId] }, swept), saleId);
   }
   if (failures.length > 0) throw failures[0];
   return swept;
+}
+
+async function finishEnded(stores: Three, batch: number, scope: Scope, swept: Swept): Promise<void> {
+  for (let after = START; ;) {
+    const orders = await unreleased(stores.pool, after, batch, scope.saleIds);
+    const last = orders.at(-1);
+    if (!last) return;
+    add(swept, await finish(stores, orders, scope.tokenOf));
+    after = last;
+  }
 }
 
 async function expireSale(stores: Three, batch: number, scope: Scope, swept: Swept): Promise<void> {
