@@ -1,0 +1,137 @@
+/**
+ * The load, as a process of its own: buyers press once each, over a fixed number of kept-alive connections that are
+ * opened before the clock starts. Closed loop: the next buyer presses when a connection is free. Open loop: buyers come
+ * at a rate, and wait is counted from when each was due.
+ */
+import { cpuUsage } from 'node:process';
+import { Connection } from './connection.ts';
+import type { Job, JobResult } from './load.ts';
+import { ready } from './child.ts';
+
+const OPENED_AT_ONCE = 100;
+const HOST = '127.0.0.1';
+/** A loop that still waits so long after the last press gives up on the rest. */
+const PATIENCE_MS = 30_000;
+
+let connections: Connection[] = [];
+let openTo = '';
+
+async function openAll(port: number, count: number): Promise<void> {
+  if (openTo === `${port}/${count}`) return;
+  closeAll();
+  const fresh = Array.from({ length: count }, () => new Connection(HOST, port));
+  for (let n = 0; n < count; n += OPENED_AT_ONCE) {
+    await Promise.all(fresh.slice(n, n + OPENED_AT_ONCE).map((each) => each.open()));
+  }
+  [connections, openTo] = [fresh, `${port}/${count}`];
+}
+
+function closeAll(): void {
+  for (const each of connections) each.close();
+  [connections, openTo] = [[], ''];
+}
+
+function requestFor({ path, token }: Job, user: number): string {
+  const body = `{"userId":"buyer-${String(user).padStart(8, '0')}"}`;
+  const auth = token === '' ? '' : `authorization: Bearer ${token}\r\n`;
+  return `POST ${path} HTTP/1.1\r\nhost: ${HOST}\r\n${auth}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+}
+
+async function run(job: Job): Promise<JobResult> {
+  await openAll(job.port, job.connections);
+  const cpu = cpuUsage();
+  const started = performance.now();
+  const tally = await (job.rate === undefined ? closedLoop(job) : openLoop(job, job.rate));
+  const seconds = (performance.now() - started) / 1000;
+  const { user, system } = cpuUsage(cpu);
+  const latencies = tally.latencies.subarray(0, tally.answered).sort();
+  const at = (share: number) => latencies[Math.max(0, Math.ceil(share * latencies.length) - 1)] ?? Number.NaN;
+  return {
+    seconds,
+    statuses: tally.statuses,
+    refusals: tally.refusals,
+    unanswered: job.requests - tally.answered,
+    latencyMs: { p50: at(0.5), p99: at(0.99), max: at(1) },
+    driverCpuMs: (user + system) / 1000,
+  };
+}
+
+type Tally = {
+  latencies: Float64Array;
+  answered: number;
+  statuses: Record<number, number>;
+  refusals: Record<string, number>;
+};
+
+const newTally = (requests: number): Tally => ({
+  ...{ latencies: new Float64Array(requests), answered: 0, statuses: {}, refusals: {} },
+});
+
+function note(tally: Tally, since: number, status: number, body: string): void {
+  tally.latencies[tally.answered] = performance.now() - since;
+  tally.answered += 1;
+  tally.statuses[status] = (tally.statuses[status] ?? 0) + 1;
+  if (status < 500) return;
+  const code = /"code":"(\w+)"/.exec(body)?.[1] ?? 'no code';
+  tally.refusals[code] = (tally.refusals[code] ?? 0) + 1;
+}
+
+function closedLoop(job: Job): Promise<Tally> {
+  const tally = newTally(job.requests);
+  let next = 0;
+  return new Promise((resolve) => {
+    const press = (connection: Connection): void => {
+      if (next === job.requests) return;
+      const since = performance.now();
+      connection.ask(requestFor(job, job.firstUser + next), (status, body) => {
+        note(tally, since, status, body);
+        if (tally.answered === job.requests) resolve(tally);
+        else press(connection);
+      });
+      next += 1;
+    };
+    for (const connection of connections) press(connection);
+  });
+}
+
+function openLoop(job: Job, rate: number): Promise<Tally> {
+  const tally = newTally(job.requests);
+  const free = [...connections];
+  const waiting: { user: number; due: number }[] = [];
+  const started = performance.now();
+  let next = 0;
+  return new Promise((resolve) => {
+    const end = () => {
+      clearInterval(clock);
+      if (tally.answered < job.requests) closeAll();
+      resolve(tally);
+    };
+    const press = (connection: Connection, user: number, due: number): void => {
+      connection.ask(requestFor(job, user), (status, body) => {
+        note(tally, due, status, body);
+        const first = waiting.shift();
+        if (first) press(connection, first.user, first.due);
+        else free.push(connection);
+        if (tally.answered === job.requests) end();
+      });
+    };
+    const clock = setInterval(() => {
+      const now = performance.now();
+      for (; next < job.requests && started + (next / rate) * 1000 <= now; next += 1) {
+        const [user, due] = [job.firstUser + next, started + (next / rate) * 1000];
+        const connection = free.pop();
+        if (connection) press(connection, user, due);
+        else waiting.push({ user, due });
+      }
+      if (now - started > (job.requests / rate) * 1000 + PATIENCE_MS) end();
+    }, 1);
+  });
+}
+
+process.on('message', (job: Job) => {
+  run(job).then(
+    (result) => process.send?.({ result }),
+    (error: unknown) => process.send?.({ error: String(error) }),
+  );
+});
+ready({}, closeAll);

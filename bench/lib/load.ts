@@ -1,0 +1,60 @@
+/** The bench's side of the load driver (driver.ts): jobs go over, results come back. */
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { endChild, startChild } from './child.ts';
+
+export type Job = {
+  port: number;
+  path: string;
+  /** Sent as a bearer token; '' sends none. */
+  token: string;
+  connections: number;
+  /** Presses in all, one per buyer, by buyers numbered from `firstUser` on. */
+  requests: number;
+  firstUser: number;
+  /** Presses per second; undefined: as fast as the connections are free. */
+  rate?: number;
+};
+
+export type JobResult = {
+  seconds: number;
+  /** Answers by HTTP status; 0 is a connection that was lost. */
+  statuses: Record<number, number>;
+  /** Answers of 500 and above by their problem's code. */
+  refusals: Record<string, number>;
+  /** Presses that got no answer within the driver's patience. */
+  unanswered: number;
+  latencyMs: { p50: number; p99: number; max: number };
+  driverCpuMs: number;
+};
+
+export class Load {
+  #child: ChildProcess;
+
+  private constructor(child: ChildProcess) {
+    this.#child = child;
+  }
+
+  static async start(): Promise<Load> {
+    return new Load((await startChild(join(import.meta.dirname, 'driver.ts'))).child);
+  }
+
+  /** @throws {Error} when the connections cannot be opened */
+  async run(job: Job): Promise<JobResult> {
+    this.#child.send(job);
+    const [reply] = (await once(this.#child, 'message')) as [{ result: JobResult } | { error: string }];
+    if ('error' in reply) throw new Error(`the load could not be driven: ${reply.error}`);
+    return reply.result;
+  }
+
+  /** A driver without anything left from the jobs before. */
+  async renewed(): Promise<Load> {
+    await this.stop();
+    return Load.start();
+  }
+
+  stop(): Promise<void> {
+    return endChild(this.#child);
+  }
+}

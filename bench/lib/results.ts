@@ -1,0 +1,83 @@
+/** Writes bench/RESULTS.md and its charts, and puts the figures into the documents that quote them. */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Bench, Section } from '../bench.ts';
+import { draw } from './chart.ts';
+import { insert } from './insert.ts';
+import { machine } from './machine.ts';
+import { table } from './markdown.ts';
+
+const FOLDER = join(import.meta.dirname, '..');
+const QUOTING = ['docs/scale.md', 'docs/when-not.md'];
+
+type Run = { seconds: number; quick: boolean; only: string[] };
+
+/**
+ * A whole run rewrites RESULTS.md, the charts and the documents; a quick or partial one is written beside the run's own
+ * files' folder only, so that it cannot be taken for the real thing.
+ * @returns where the results are
+ */
+export async function write(bench: Bench, sections: Section[], run: Run): Promise<string> {
+  const whole = !run.quick && run.only.length === 0;
+  const folder = whole ? FOLDER : join(FOLDER, '../.flashgate/bench');
+  mkdirSync(join(folder, 'charts'), { recursive: true });
+  for (const chart of sections.flatMap(({ charts = [] }) => charts)) {
+    writeFileSync(join(folder, 'charts', chart.file), draw(chart));
+  }
+  const path = join(folder, 'RESULTS.md');
+  writeFileSync(path, await document(bench, sections, run));
+  if (whole) {
+    const figures = Object.assign({}, ...sections.map((section) => section.figures ?? {})) as Record<string, string>;
+    for (const name of QUOTING) {
+      const quoting = join(FOLDER, '..', name);
+      writeFileSync(quoting, insert(readFileSync(quoting, 'utf8'), figures));
+    }
+  }
+  return path;
+}
+
+async function document(bench: Bench, sections: Section[], { seconds, quick, only }: Run): Promise<string> {
+  const goals = sections.flatMap((section) => section.goals ?? []);
+  const kind = quick ? 'A quick run with small numbers: it shows that the bench runs, not how fast anything is.' : '';
+  const lines = [
+    '# Results',
+    '',
+    'Written by `npm run bench`; [README.md](README.md) says how it measures. CPU time per request is the figure to trust: rates and latencies of one machine that runs the load, the servers and the stores at once say how they compare, not what a site would reach.',
+    '',
+    ...(kind === '' ? [] : [kind, '']),
+    ...(only.length === 0 ? [] : [`Only ${only.join(', ')}.`, '']),
+    '## Numbers to reach',
+    ...table(
+      ['', 'goal', 'measured', ''],
+      ...goals.map(({ what, goal, measured, met }) => [what, goal, measured, met ? 'met' : '**missed**']),
+    ),
+    '## On what',
+    ...table(['', ''], ...(await machine(bench)), ['whole run', `${Math.round(seconds)} s`]),
+    ...sections.flatMap(({ title, text, charts = [] }) => [
+      `## ${title}`,
+      '',
+      ...text,
+      ...charts.flatMap((chart) => [`![${chart.title}](charts/${chart.file})`, '']),
+    ]),
+    '## Configuration and raw output',
+    '',
+    ...details('Configuration', JSON.stringify(bench.sizes, undefined, 1).split('\n')),
+    ...sections.flatMap(({ title, raw }) => details(title, raw)),
+  ];
+  return `${lines
+    .join('\n')
+    .replace(/\n{3,}/g, '\n\n')
+    .trimEnd()}\n`;
+}
+
+const details = (title: string, lines: string[]) => [
+  '<details>',
+  `<summary>${title}</summary>`,
+  '',
+  '```text',
+  ...lines.map((each) => each.trimEnd()),
+  '```',
+  '',
+  '</details>',
+  '',
+];

@@ -1,0 +1,240 @@
+/** The designs that are measured side by side: each a server that is started, given a sale, asked, and recounted. */
+import { closeSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from '../../scripts/servers/index.js';
+import type { Bench } from '../bench.ts';
+import { endChild, startChild } from './child.ts';
+
+/** What the stores say was sold, whatever buyers were told. */
+export type Recount = { sold: number; total: number };
+
+export type Target = {
+  name: string;
+  port: number;
+  token: string;
+  /** The server; its children belong to it. */
+  pid: number;
+  /** A new sale, open. @returns its id */
+  newSale: (units: number) => Promise<string>;
+  /** Undefined for a server that sells nothing. @throws {Error} when what the stores say does not fit together */
+  recount: (saleId: string, told: number) => Promise<Recount | undefined>;
+  stop: () => Promise<void>;
+};
+
+export type Design = { name: string; about: string; start: (bench: Bench, options?: StartOptions) => Promise<Target> };
+export type StartOptions = {
+  /** Where the server writes its CPU profile when it ends. */
+  profileTo?: string;
+};
+
+const PEERS = join(import.meta.dirname, '../peers');
+const AMOUNT = 49_900;
+let sales = 0;
+const newSaleId = () => `bench-${process.pid}-${(sales += 1)}`;
+
+const profiling = ({ profileTo }: StartOptions) =>
+  profileTo === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileTo}`];
+
+type Selling = Pick<Target, 'newSale' | 'recount'>;
+
+async function startPeer(name: string, file: string, bench: Bench, options: StartOptions, selling: Selling) {
+  const env = { DATABASE_URL: bench.peers.url, REDIS_URL: bench.env['REDIS_URL'] ?? '', NODE_ENV: 'production' };
+  const { child, first } = await startChild(join(PEERS, file), { env, execArgv: profiling(options) });
+  const { port } = first as { port: number };
+  return { name, port, token: '', pid: child.pid ?? 0, ...selling, stop: () => endChild(child) };
+}
+
+const nothingSold: Selling = { newSale: () => Promise.resolve(newSaleId()), recount: () => Promise.resolve(undefined) };
+
+const inPostgres = ({ peers: { pool } }: Bench): Selling => ({
+  newSale: async (units) => {
+    const saleId = newSaleId();
+    await pool.query('insert into stock (sale_id, total, amount) values ($1, $2, $3)', [saleId, units, AMOUNT]);
+    return saleId;
+  },
+  recount: async (saleId, told) => {
+    const { rows } = await pool.query<Record<'total' | 'sold' | 'ordered' | 'orders' | 'journal', number>>(
+      `select total, sold,
+         (select coalesce(sum(qty), 0)::int from orders where sale_id = $1) as ordered,
+         (select count(*)::int from orders where sale_id = $1) as orders,
+         (select coalesce(sum(delta), 0)::int from journal where sale_id = $1) as journal
+       from stock where sale_id = $1`,
+      [saleId],
+    );
+    const [found] = rows;
+    if (!found) throw new Error(`there is no sale ${saleId}`);
+    const { total, sold, ordered, orders, journal } = found;
+    agree(saleId, { sold, ordered, journal, told }, orders);
+    return { total, sold: ordered };
+  },
+});
+
+const inRedis = ({ redis }: Bench): Selling => ({
+  newSale: async (units) => {
+    const saleId = newSaleId();
+    await redis.set(`{peer:${saleId}}:stock`, units);
+    await redis.set(`{peer:${saleId}}:total`, units);
+    return saleId;
+  },
+  recount: async (saleId, told) => {
+    const holds = await redis.hlen(`{peer:${saleId}}:holds`);
+    const [left, total] = await redis.mget(`{peer:${saleId}}:stock`, `{peer:${saleId}}:total`);
+    agree(saleId, { sold: Number(total) - Number(left), told }, holds);
+    return { total: Number(total), sold: holds };
+  },
+});
+
+/** Every count must say the same; each of the bench's buyers takes one unit. */
+function agree(saleId: string, counts: Record<string, number>, expected: number): void {
+  const wrong = Object.entries(counts).filter(([, count]) => count !== expected);
+  if (wrong.length === 0) return;
+  throw new Error(`sale ${saleId}: ${expected} orders, but ${wrong.map(([name, n]) => `${name} ${n}`).join(', ')}`);
+}
+
+const RECORDED_MS = 60_000;
+const READY_MS = 30_000;
+
+const inFlashgate = (bench: Bench, url: string): Selling => ({
+  newSale: async (units) => {
+    const saleId = newSaleId();
+    const now = Date.now();
+    const reply = await fetch(`${url}/admin/sales/${saleId}`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${bench.secrets.ADMIN_TOKEN}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        ...{ name: 'bench', total: units, holdSeconds: 3600, maxPerReservation: 1 },
+        startsAt: new Date(now - 60_000).toISOString(),
+        endsAt: new Date(now + 86_400_000).toISOString(),
+        price: { amount: AMOUNT, currency: 'EUR' },
+      }),
+    });
+    if (reply.status !== 201) throw new Error(`the sale was not created: ${await reply.text()}`);
+    return saleId;
+  },
+  recount: async (saleId, told) => {
+    for (const end = performance.now() + RECORDED_MS; ; await sleep(50)) {
+      const { rows } = await bench.pool.query<Record<'total' | 'sold' | 'ordered' | 'orders' | 'journal', number>>(
+        `select total, sold,
+           (select coalesce(sum(qty), 0)::int from sale_orders where sale_id = $1 and status = 'PENDING_PAYMENT') as ordered,
+           (select count(*)::int from sale_orders where sale_id = $1) as orders,
+           (select coalesce(sum(delta), 0)::int from ledger_entries where sale_id = $1) as journal
+         from sale_stock where sale_id = $1`,
+        [saleId],
+      );
+      const [found] = rows;
+      if (!found) throw new Error(`there is no sale ${saleId}`);
+      const { total, sold, ordered, orders, journal } = found;
+      if (orders < told && performance.now() < end) continue; // still in the queue
+      const atGate = Number(await bench.redis.hget(`{sale:${saleId}}:sale`, 'held'));
+      agree(saleId, { sold, ordered, journal, atGate, told }, orders);
+      return { total, sold: ordered };
+    }
+  },
+});
+
+/** Starts a command of flashgate's that runs until it is ended, with its output in the run's folder. */
+export function runFlashgate(
+  { flashgate, env, secrets, folder }: Pick<Bench, 'flashgate' | 'env' | 'secrets' | 'folder'>,
+  command: 'serve' | 'work',
+  settings: Record<string, string> = {},
+) {
+  const log = openSync(join(folder, `${command}.log`), 'a');
+  const usual = { LOG_LEVEL: 'warn', NODE_ENV: 'production', HOST: '127.0.0.1' };
+  const child = flashgate([command], {
+    env: { ...env, ...secrets, ...usual, ...settings },
+    stdio: ['ignore', log, log],
+  });
+  closeSync(log);
+  return child;
+}
+
+export async function startFlashgate(
+  bench: Bench,
+  name: string,
+  settings: Record<string, string>,
+  { profileTo }: StartOptions = {},
+): Promise<Target> {
+  const port = await freePort();
+  const options = profiling(profileTo === undefined ? {} : { profileTo });
+  const child = runFlashgate(bench, 'serve', { ...settings, PORT: String(port), NODE_OPTIONS: options.join(' ') });
+  const url = `http://127.0.0.1:${port}`;
+  await untilAnswers(`${url}/readyz`, child.done);
+  const stop = async () => {
+    child.kill('SIGTERM');
+    await child.done;
+  };
+  return { name, port, token: bench.secrets.SERVICE_TOKEN, pid: child.pid ?? 0, ...inFlashgate(bench, url), stop };
+}
+
+async function untilAnswers(url: string, ended: Promise<number>): Promise<void> {
+  let code: number | undefined;
+  void ended.then((value) => (code = value));
+  for (const end = performance.now() + READY_MS; performance.now() < end; await sleep(50)) {
+    if (code !== undefined) throw new Error(`flashgate ended before it was ready (exit code ${code})`);
+    const ok = await fetch(url).then(
+      (reply) => reply.ok,
+      () => false, // it does not listen yet
+    );
+    if (ok) return;
+  }
+  throw new Error(`flashgate was not ready after ${READY_MS / 1000} s`);
+}
+
+const ONE = { API_PROCESSES: '1' };
+
+export const DESIGNS = {
+  bare: {
+    name: 'bare Fastify route',
+    about: 'same schema, "sold out" from a text made once; sells nothing',
+    start: (bench, options = {}) => startPeer('bare Fastify route', 'bare.ts', bench, options, nothingSold),
+  },
+  serialised: {
+    name: 'bare, answer serialised',
+    about: 'the same, the answer written by Fastify’s compiled serialiser each time',
+    start: (bench, options = {}) =>
+      startPeer('bare, answer serialised', 'bare-serialised.ts', bench, options, nothingSold),
+  },
+  redis: {
+    name: 'one EVALSHA per request',
+    about: 'the plain gate: atomic script, ioredis with auto-pipelining, winners kept in Redis only',
+    start: (bench, options = {}) => startPeer('one EVALSHA per request', 'redis.ts', bench, options, inRedis(bench)),
+  },
+  update: {
+    name: 'conditional UPDATE',
+    about: 'one prepared statement with order and journal, pool of 100',
+    start: (bench, options = {}) => startPeer('conditional UPDATE', 'sql-update.ts', bench, options, inPostgres(bench)),
+  },
+  forUpdate: {
+    name: 'SELECT … FOR UPDATE',
+    about: 'the row locked first, prepared statements, pool of 100',
+    start: (bench, options = {}) =>
+      startPeer('SELECT … FOR UPDATE', 'sql-for-update.ts', bench, options, inPostgres(bench)),
+  },
+  memory: {
+    name: 'UPDATE + memory',
+    about: 'conditional UPDATE, the sold-out answer kept in the process for 100 ms',
+    start: (bench, options = {}) => startPeer('UPDATE + memory', 'sql-memory.ts', bench, options, inPostgres(bench)),
+  },
+  queue: {
+    name: 'UPDATE + memory + queue',
+    about: 'the same, four transactions at a time, a bounded line in front',
+    start: (bench, options = {}) =>
+      startPeer('UPDATE + memory + queue', 'sql-queue.ts', bench, options, inPostgres(bench)),
+  },
+  noLatch: {
+    name: 'flashgate, no latch',
+    about: 'one process, every request a share of a batched script call',
+    start: (bench, options) => startFlashgate(bench, 'flashgate, no latch', { ...ONE, LATCH_MS: '0' }, options),
+  },
+  flashgate: {
+    name: 'flashgate',
+    about: 'one process, as shipped',
+    start: (bench, options) => startFlashgate(bench, 'flashgate', ONE, options),
+  },
+  allCores: {
+    name: 'flashgate, all cores',
+    about: 'as shipped, one process per core',
+    start: (bench, options) => startFlashgate(bench, 'flashgate, all cores', {}, options),
+  },
+} satisfies Record<string, Design>;

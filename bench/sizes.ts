@@ -1,0 +1,25 @@
+/** How much of everything is measured: enough for figures that stand, or just enough to see that it runs. */
+
+export const FULL = {
+  quick: false,
+  /** The rush: buyers, units, rounds over few and over many connections. */
+  rush: { buyers: 20_000, units: 100, rounds: 5, connections: 200, manyRounds: 2, manyConnections: 19_000 },
+  refusal: { requests: 40_000, rounds: 5, profiled: 60_000 },
+  gate: { batches: [1, 16, 64, 256, 1024], decisions: 400_000, perRequest: 60_000, rounds: 3 },
+  ledger: { orders: 20_000, plain: 3_000, queued: 10_000, queuedPlain: 1_500, batch: 500, rounds: 3 },
+  ladder: { rates: [500, 2_000, 6_000, 12_000], units: [100, 5_000], seconds: 2.5 },
+  flat: { units: [100, 10_000, 1_000_000], requests: 30_000, buyers: [20_000, 200_000, 2_000_000] },
+  times: { returns: 20, winners: [100, 1_000, 10_000, 100_000] },
+};
+export type Sizes = typeof FULL;
+
+export const QUICK: Sizes = {
+  quick: true,
+  rush: { buyers: 2_000, units: 100, rounds: 1, connections: 100, manyRounds: 1, manyConnections: 1_000 },
+  refusal: { requests: 4_000, rounds: 2, profiled: 5_000 },
+  gate: { batches: [1, 16, 256], decisions: 20_000, perRequest: 4_000, rounds: 1 },
+  ledger: { orders: 2_000, plain: 300, queued: 500, queuedPlain: 100, batch: 500, rounds: 1 },
+  ladder: { rates: [500, 2_000], units: [100], seconds: 1 },
+  flat: { units: [100, 10_000], requests: 2_000, buyers: [2_000, 10_000] },
+  times: { returns: 3, winners: [100, 500] },
+};
