@@ -1,4 +1,4 @@
-// Every npm script starts here: `node scripts/run.js demo|start|test|check|bench [arguments]`.
+// Every npm script starts here: `node scripts/run.js demo|start|test|check|bench|chaos [arguments]`.
 // Any Node.js from 20 on can run this file. It sees to the dependencies, among them the pinned Node.js, and goes on
 // under that one. Node.js built-ins only, until then.
 import { realpathSync } from 'node:fs';
@@ -6,7 +6,7 @@ import { ensureDependencies } from './lib/dependencies.js';
 import { RUNTIME } from './lib/folders.js';
 import { SetupError, runInForeground } from './lib/processes.js';
 
-const COMMANDS = ['demo', 'start', 'test', 'check', 'bench'];
+const COMMANDS = ['demo', 'start', 'test', 'check', 'bench', 'chaos'];
 const say = (line) => console.log(line);
 
 async function main([command, ...rest]) {
