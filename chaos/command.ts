@@ -21,8 +21,18 @@ type Given = {
   product: string;
 };
 
-/** @returns 0: every check holds; 1: one does not, or the run could not be carried out; 64: wrong usage */
-export async function chaosCommand(args: string[], say: (line: string) => void, ending: AbortSignal): Promise<number> {
+/**
+ * @param onEnd is told what to do when the run is to end before its time
+ * @returns 0: every check holds; 1: one does not, or the run could not be carried out; 64: wrong usage
+ */
+export async function chaosCommand(
+  args: string[],
+  say: (line: string) => void,
+  onEnd: (act: () => void) => void,
+): Promise<number> {
+  const aborting = new AbortController();
+  const ending = aborting.signal;
+  onEnd(() => aborting.abort());
   const program = describe();
   try {
     program.parse(args, { from: 'user' });

@@ -55,7 +55,7 @@ export class Faults {
   }
 
   async #act(fault: Struck): Promise<void> {
-    const [what] = fault.kind.split('-');
+    const [what = ''] = fault.kind.split('-');
     switch (what) {
       case 'kill':
       case 'restart':
@@ -110,29 +110,15 @@ export class Faults {
   async #server(fault: Struck): Promise<void> {
     const system = this.#system;
     const { kind, target, how, forMs } = fault;
-    switch (kind) {
-      case 'redis-freeze':
-      case 'queue-freeze': {
-        const server = system[target as StoreName];
-        return this.#frozen(fault, { signal: (signal) => server.kill(signal) });
-      }
-      case 'redis-restart':
-        await system.killServer('redis', how as NodeJS.Signals);
-        await this.#wait(forMs);
-        return system.restartRedis();
-      case 'redis-older':
-        return this.#older(fault);
-      case 'redis-empty':
-        return this.#empty(fault);
-      case 'queue-empty':
-        await system.killServer('queue', 'SIGKILL');
-        await this.#wait(forMs);
-        return system.restartQueue();
-      default:
-        await system.killServer('postgres', how as NodeJS.Signals);
-        await this.#wait(forMs);
-        return system.postgres.restart();
-    }
+    if (kind === 'redis-older') return this.#older(fault);
+    if (kind === 'redis-empty') return this.#empty(fault);
+    const store = target as StoreName;
+    if (how === 'SIGSTOP') return this.#frozen(fault, { signal: (signal) => system[store].kill(signal) });
+    await system.killServer(store, how as NodeJS.Signals);
+    await this.#wait(forMs);
+    if (store === 'redis') return system.restartRedis();
+    if (store === 'queue') return system.restartQueue();
+    return system.postgres.restart();
   }
 
   /** A copy of Redis' log of writes, taken while it works, is what it comes back with. */

@@ -146,27 +146,18 @@ function detail(random: Random, kind: Kind): Pick<Fault, 'target' | 'forMs' | 'h
 }
 
 function serverDetail(random: Random, kind: Kind): Pick<Fault, 'target' | 'forMs' | 'how'> {
+  const [target = '', what = ''] = kind.split('-');
+  if (what === 'freeze') return { target, forMs: random.between(400, 4000), how: 'SIGSTOP' };
+  if (target === 'provider') return { target, forMs: random.between(1000, 4000), how: '500' };
   const downMs = random.between(0, 1500);
-  switch (kind) {
-    case 'redis-restart':
-      return { target: 'redis', forMs: downMs, how: random.pick(['SIGTERM', 'SIGKILL']) };
-    case 'redis-older': {
-      const olderMs = random.whole(300, 3000);
-      return { target: 'redis', forMs: olderMs + downMs, how: `${olderMs} ms older` };
-    }
-    case 'redis-empty':
-      return { target: 'redis', forMs: downMs, how: random.pick(['FLUSHALL', 'SIGKILL']) };
-    case 'queue-empty':
-      return { target: 'queue', forMs: downMs, how: 'SIGKILL' };
-    case 'postgres-restart':
-      return { target: 'postgres', forMs: downMs, how: 'SIGINT' };
-    case 'postgres-kill':
-      return { target: 'postgres', forMs: downMs, how: 'SIGKILL' };
-    case 'provider-refuses':
-      return { target: 'provider', forMs: random.between(1000, 4000), how: '500' };
-    default: // redis-freeze, queue-freeze
-      return { target: kind.split('-')[0] ?? '', forMs: random.between(400, 4000), how: 'SIGSTOP' };
+  if (kind === 'redis-older') {
+    const olderMs = random.whole(300, 3000);
+    return { target, forMs: olderMs + downMs, how: `${olderMs} ms older` };
   }
+  if (kind === 'redis-empty') return { target, forMs: downMs, how: random.pick(['FLUSHALL', 'SIGKILL']) };
+  if (kind === 'redis-restart') return { target, forMs: downMs, how: random.pick(['SIGTERM', 'SIGKILL']) };
+  // For Postgres, SIGINT is the fast shutdown. The queue has no clean end: it keeps nothing.
+  return { target, forMs: downMs, how: kind === 'postgres-restart' ? 'SIGINT' : 'SIGKILL' };
 }
 
 function drawChanges(random: Random, forMs: number): Change[] {

@@ -77,8 +77,8 @@ export class World {
   }
 
   #note(what: string, status: number, body: Record<string, unknown>): void {
-    const kind =
-      status === 204 ? 'given_up' : String(body.code ?? body.outcome ?? (body.reservationId ? 'shown' : 'done'));
+    const { code, outcome, reservationId } = body as { code?: string; outcome?: string; reservationId?: string };
+    const kind = status === 204 ? 'given_up' : (code ?? outcome ?? (reservationId === undefined ? 'done' : 'shown'));
     this.model.answered(kind);
     if (KNOWN[status]?.includes(kind) || kind === 'done') return;
     this.model.wrongAnswers.push(`${what}: ${status} ${JSON.stringify(body)}`);
