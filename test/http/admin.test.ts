@@ -116,7 +116,8 @@ describe('a sale’s settings', () => {
     expect((await put(saleId, saleSettings({ total: 4 }))).statusCode).toBe(200);
     expectProblem(await press(api, saleId, 'c'), 'sold_out');
     expect((await put(saleId, saleSettings({ total: 5 }))).statusCode).toBe(200);
-    expect((await press(api, saleId, 'c')).statusCode).toBe(202);
+    // A process that has just said "sold out" may repeat it for LATCH_MS.
+    await expect.poll(async () => (await press(api, saleId, 'c')).statusCode).toBe(202);
     expect((await admin(api, 'GET', `/${saleId}`)).json()).toMatchObject({
       gate: { total: 5, held: 5, stock: 0 },
       ledger: { total: 5 },

@@ -17,7 +17,7 @@ import {
   record,
   reservationUrl,
 } from './api.ts';
-import { testApi, win, work, type TestApi, type Won } from './api.ts';
+import { shortLimits, testApi, win, work, type TestApi, type Won } from './api.ts';
 
 let stores: Stores;
 let api: TestApi;
@@ -160,7 +160,7 @@ test('paid: 409 already_paid, also when payment and cancel come at once: never b
 
 test('Redis away: what is recorded is still shown and can be given up; what is not is 503, not 404', async () => {
   const [redis, fresh] = await Promise.all([privateRedis(), freshStores()]);
-  const own = await testApi({ ...fresh.env, REDIS_URL: redis.url });
+  const own = await testApi({ ...fresh.env, REDIS_URL: redis.url, ...shortLimits });
   try {
     const saleId = await putSale(own);
     const [recorded, queued] = [await win(own, saleId, 'a'), await win(own, saleId, 'b')];

@@ -4,7 +4,7 @@ import { migrate } from '../../src/ledger/migrate.ts';
 import { privatePostgres } from '../support/servers.ts';
 import { freshStores, type Stores } from '../support/stores.ts';
 import { admin, ask, deliver, eventOf, expectProblem, newId, press, putSale, record } from '../http/api.ts';
-import { reservationUrl, saleSettings, testApi, win, type TestApi, type Won } from '../http/api.ts';
+import { reservationUrl, saleSettings, shortLimits, testApi, win, type TestApi, type Won } from '../http/api.ts';
 import { silentProxy, type SilentProxy } from './silent-proxy.ts';
 
 let stores: Stores;
@@ -17,7 +17,7 @@ beforeAll(async () => {
   [stores, postgres] = await Promise.all([freshStores(), privatePostgres()]);
   await migrate(postgres.url);
   proxy = await silentProxy(postgres.url);
-  api = await testApi({ ...stores.env, DATABASE_URL: proxy.url });
+  api = await testApi({ ...stores.env, DATABASE_URL: proxy.url, ...shortLimits });
   saleId = await putSale(api, { total: 1000 });
   recorded = await win(api, saleId, 'recorded');
   await record(api, recorded);

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { privateRedis } from '../support/servers.ts';
 import { freshStores, type Stores } from '../support/stores.ts';
 import { admin, ask, deliver, eventOf, expectProblem, gateState, press, putSale, record } from '../http/api.ts';
-import { reservationUrl, testApi, win, type TestApi } from '../http/api.ts';
+import { reservationUrl, shortLimits, testApi, win, type TestApi } from '../http/api.ts';
 import { expectReason, flashgate } from './program.ts';
 
 let stores: Stores;
@@ -13,7 +13,7 @@ let env: Record<string, string>;
 beforeAll(async () => {
   [stores, redis] = await Promise.all([freshStores(), privateRedis()]);
   env = { ...stores.env, REDIS_URL: redis.url, LOG_LEVEL: 'error' };
-  api = await testApi(env);
+  api = await testApi({ ...env, ...shortLimits });
 });
 afterAll(async () => {
   await api.close();

@@ -1,6 +1,6 @@
 /** SIGTERM: everything in flight is answered, nothing that was promised is lost, and the process ends by itself. */
 import { ReceiveMessageCommand, SendMessageCommand, SQSClient } from '@aws-sdk/client-sqs';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { Agent, request, type Dispatcher } from 'undici';
 import pg from 'pg';
 import { formatMessage } from '../../src/queue/message.ts';
@@ -8,6 +8,9 @@ import { freshStores, type Stores } from '../support/stores.ts';
 import { asAdmin, asShop, saleSettings, settings, type Won } from '../http/api.ts';
 import { queueProxy, type QueueProxy } from './queue-proxy.ts';
 import { said, serve, start } from './program.ts';
+
+// A process takes its time to start when the machine is busy.
+vi.setConfig({ testTimeout: 60_000 });
 
 let stores: Stores;
 let proxy: QueueProxy;
@@ -55,32 +58,35 @@ async function messages(): Promise<Won[]> {
   }
 }
 
-test('200 requests in flight on keep-alive connections: all answered, each winner in the queue, exit 0', async () => {
-  const api = await serve({ ...stores.env, ...proxy.env });
-  const client = keepAliveClient(api.url);
-  const saleId = 'in-flight';
-  await client.call('PUT', `/admin/sales/${saleId}`, saleSettings({ total: 150 }), asAdmin);
-  await Promise.all(Array.from({ length: 200 }, () => client.call('GET', '/livez'))); // 200 connections
-  proxy.delay.set('SendMessageBatch', 300);
-  const before = proxy.seen('SendMessageBatch');
-  const pressed = Promise.all(
-    Array.from({ length: 200 }, (_, n) =>
-      client.call('POST', `/sales/${saleId}/reserve`, { userId: `u-${n}` }, asShop),
-    ),
-  );
-  await expect.poll(() => proxy.seen('SendMessageBatch'), { interval: 1 }).toBeGreaterThan(before);
-  api.kill('SIGTERM');
-  const answers = await pressed;
-  proxy.delay.clear();
-  const ended = await api.ended;
-  expect(ended, ended.stdout).toMatchObject({ code: 0, signal: null });
-  const won = answers.filter(({ status }) => status === 202);
-  expect(won).toHaveLength(150);
-  expect(answers.filter(({ body }) => body.code === 'sold_out')).toHaveLength(50);
-  const sent = new Set((await messages()).map(({ reservationId }) => reservationId));
-  expect(won.filter(({ body }) => !sent.has(body.reservationId))).toEqual([]);
-  await client.close();
-});
+test.each(['1', '2'])(
+  '200 requests in flight, %s processes: all answered, each winner queued, exit 0',
+  async (processes) => {
+    const api = await serve({ ...stores.env, ...proxy.env, API_PROCESSES: processes });
+    const client = keepAliveClient(api.url);
+    const saleId = `in-flight-${processes}`;
+    await client.call('PUT', `/admin/sales/${saleId}`, saleSettings({ total: 150 }), asAdmin);
+    await Promise.all(Array.from({ length: 200 }, () => client.call('GET', '/livez'))); // 200 connections
+    proxy.delay.set('SendMessageBatch', 300);
+    const before = proxy.seen('SendMessageBatch');
+    const pressed = Promise.all(
+      Array.from({ length: 200 }, (_, n) =>
+        client.call('POST', `/sales/${saleId}/reserve`, { userId: `u-${n}` }, asShop),
+      ),
+    );
+    await expect.poll(() => proxy.seen('SendMessageBatch'), { interval: 1 }).toBeGreaterThan(before);
+    api.kill('SIGTERM');
+    const answers = await pressed;
+    proxy.delay.clear();
+    const ended = await api.ended;
+    expect(ended, ended.stdout).toMatchObject({ code: 0, signal: null });
+    const won = answers.filter(({ status }) => status === 202);
+    expect(won).toHaveLength(150);
+    expect(answers.filter(({ body }) => body.code === 'sold_out')).toHaveLength(50);
+    const sent = new Set((await messages()).map(({ reservationId }) => reservationId));
+    expect(won.filter(({ body }) => !sent.has(body.reservationId))).toEqual([]);
+    await client.close();
+  },
+);
 
 test('with SHUTDOWN_DELAY_MS: not ready at once, but serving until the balancer has seen it', async () => {
   const api = await serve({ ...stores.env, SHUTDOWN_DELAY_MS: '1500' });
