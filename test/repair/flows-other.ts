@@ -5,7 +5,7 @@ import { gateKeys } from '../../src/gate/keys.ts';
 import { applyEvent } from '../../src/ledger/payments.ts';
 import { sweep } from '../../src/keeper/sweep.ts';
 import * as h from './house.ts';
-import type { Flow, Scene } from './scene.ts';
+import { SALE, type Flow, type Scene } from './scene.ts';
 
 const first = ({ told }: Scene): Hold => {
   const [hold] = told;
@@ -260,7 +260,7 @@ export const commandFlows: Flow[] = [
     end: units({ stock: 3, held: 2, sold: 2 }),
   },
   {
-    command: ['rebuild', '--sale', 'sale-1'],
+    command: ['rebuild', '--sale', SALE],
     point: 'rebuild_loaded',
     doing: 'rebuilding, by hand',
     gateForgot: true,

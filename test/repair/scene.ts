@@ -1,4 +1,5 @@
-/** One crash: a scene is set, a process dies at a point of it, and all that was left is repaired. */
+/** Crashes: a scene is set, a process dies at a point of it, is started again, and all that was left is repaired. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { runAudit } from '../../src/audit/audit.ts';
 import { auditCommand } from '../../src/audit/command.ts';
@@ -13,13 +14,15 @@ import { SECRET } from '../ledger/house.ts';
 import * as h from './house.ts';
 import { serve, start, type Running } from './process.ts';
 
-export type Scene = {
-  house: h.House;
+/** Stores and a payment provider, for one scene or several. */
+export type Stage = { house: h.House; provider: Provider };
+
+export type Scene = Stage & {
   saleId: string;
+  /** Messages in the queue when the scene began. */
+  messages: number;
   /** Winners who were told so: each must have an order in the end, or have given the unit back. */
   told: Hold[];
-  provider: Provider;
-  env: Record<string, string>;
 };
 
 export type Flow = {
@@ -44,40 +47,49 @@ export type Flow = {
 
 /** For processes that are started on a machine that is busy. */
 const CRASHING = {
-  LOG_LEVEL: 'info',
-  KEEPER_INTERVAL_MS: '50',
-  PROVIDER_TIMEOUT_MS: '300',
-  SHUTDOWN_DEADLINE_MS: '9000',
+  ...{ LOG_LEVEL: 'info', KEEPER_INTERVAL_MS: '50', PROVIDER_TIMEOUT_MS: '300', SHUTDOWN_DEADLINE_MS: '9000' },
 };
 
+/** The sale that scenes by themselves are about. */
+export const SALE = 'the-sale';
+
+export async function openStage(): Promise<Stage> {
+  const webhookUrl = 'http://127.0.0.1:9/nobody-listens';
+  const provider = await startProvider({ webhookUrl, webhookSecret: SECRET, logLevel: 'silent' });
+  return { provider, house: await h.openHouse({ env: { ...CRASHING, PAYMENT_PROVIDER_URL: provider.url } }) };
+}
+
+export async function closeStage({ house, provider }: Stage): Promise<void> {
+  await h.closeHouse(house);
+  await provider.close();
+}
+
+/** Sets the scene, lets the process die in it, and looks at what is left. */
+export async function die(flow: Flow, stage: Stage, saleId = SALE): Promise<Scene> {
+  await h.changeSale(stage.house, saleId, { total: 5 });
+  await stage.house.directory.refresh();
+  const scene = { ...stage, saleId, told: [], messages: await h.messages(stage.house) };
+  await flow.before?.(scene);
+  await crash(flow, scene);
+  await flow.left(scene);
+  return scene;
+}
+
+/** One flow by itself. */
 export async function play(flow: Flow): Promise<void> {
-  const provider = await startProvider({
-    webhookUrl: 'http://127.0.0.1:9/nobody',
-    webhookSecret: SECRET,
-    logLevel: 'silent',
-  });
-  const house = await h.openHouse({ env: { ...CRASHING, PAYMENT_PROVIDER_URL: provider.url } });
+  const stage = await openStage();
   try {
-    const scene = { house, provider, told: [], saleId: await h.newSale(house, { total: 5 }), env: house.settings };
-    await flow.before?.(scene);
-    await crash(flow, scene);
-    await flow.left(scene);
-    await repair(flow, scene);
-    await flow.end?.(scene);
-    for (const hold of scene.told) await expectKept(scene, hold);
-    if (!flow.gateForgot) expect(await h.rejected(house)).toEqual([]);
-    const { databaseUrl, redisUrl } = house;
-    const env = { DATABASE_URL: databaseUrl, REDIS_URL: redisUrl, AUDIT_GRACE_MS: '0' };
-    const lines: string[] = [];
-    expect(await auditCommand({}, env, (line) => lines.push(line)), lines.join('\n')).toBe(0);
+    const scene = await die(flow, stage);
+    await repair(flow.command, stage, []);
+    await expectRepaired(flow, scene);
+    await expectSound(stage, flow.gateForgot);
   } finally {
-    await h.closeHouse(house);
-    await provider.close();
+    await closeStage(stage);
   }
 }
 
 async function crash(flow: Flow, scene: Scene): Promise<void> {
-  const env = { ...scene.env, CRASH_AT: flow.point };
+  const env = { ...scene.house.settings, CRASH_AT: flow.point };
   let child: Running;
   if (flow.request) {
     const api = await serve(env);
@@ -106,59 +118,75 @@ async function send({ request }: Flow, scene: Scene, url: string): Promise<Respo
   });
 }
 
-/** What died is started again, beside all the rest of the system, until nothing is left to be done. */
-async function repair(flow: Flow, scene: Scene): Promise<void> {
-  const { house, env } = scene;
+/**
+ * What died is started again, beside all the rest of the system, until nothing is left to be done.
+ * @param again requests that are sent again, once an API is back
+ */
+export async function repair(command: string[], stage: Stage, again: [Flow, Scene][]): Promise<void> {
+  const { house } = stage;
   const { stores, sqs, leases } = house.wired;
-  const [command] = flow.command;
   const parts: { stop: () => Promise<unknown> }[] = [];
   try {
-    if (command === 'serve') {
-      const api = await serve(env);
+    if (command[0] === 'serve') {
+      const api = await serve(house.settings);
       parts.push(api);
-      if (flow.again !== false) {
-        const answer = await send(flow, scene, api.url);
-        expect(answer.status, await answer.clone().text()).toBeLessThan(300);
-        if (flow.request?.(scene).path.endsWith('/reserve')) scene.told.push(await heldAs(answer, scene));
-      }
+      for (const [flow, scene] of again) await askAgain(flow, scene, api.url);
     } else {
-      parts.push(start(flow.command, env));
+      parts.push(start(command, house.settings));
     }
-    if (command !== 'work') parts.push(startWorker(stores, sqs, workerOptions(house.config)));
-    if (command !== 'keep') {
+    if (command[0] !== 'work') parts.push(startWorker(stores, sqs, workerOptions(house.config)));
+    if (command[0] !== 'keep') {
       const { PAYMENT_PROVIDER_URL: baseUrl = '', PROVIDER_TIMEOUT_MS: timeoutMs } = house.config;
       const provider = httpProvider({ baseUrl, token: '', timeoutMs });
       parts.push(startKeeper({ stores, sqs, leases, provider }, keeperOptions(house.config)));
     }
-    await h.until(() => isSettled(scene), 20_000);
+    await h.until(() => isSettled(stage), 40_000);
   } finally {
     for (const part of parts) await part.stop();
   }
 }
 
-async function heldAs(answer: Response, { house, saleId }: Scene): Promise<Hold> {
-  const { userId, reservationId } = (await answer.json()) as { userId: string; reservationId: string };
-  const hold = await house.gate.hold(saleId, userId);
+async function askAgain(flow: Flow, scene: Scene, url: string): Promise<void> {
+  const answer = await send(flow, scene, url);
+  const text = await answer.text();
+  expect(answer.status, `${flow.point}, ${flow.doing}: ${text}`).toBeLessThan(300);
+  if (!flow.request?.(scene).path.endsWith('/reserve')) return;
+  const { userId, reservationId } = JSON.parse(text) as { userId: string; reservationId: string };
+  const hold = await scene.house.gate.hold(scene.saleId, userId);
   if (hold?.reservationId !== reservationId)
-    throw new Error(`${userId} was told ${reservationId}, which the gate has not`);
-  return hold;
+    throw new Error(`${userId} was told of ${reservationId}, which nobody holds`);
+  scene.told.push(hold);
 }
 
-/** The audit holds, with no grace for anything; no message and no refund is on its way. */
-async function isSettled({ house }: Scene): Promise<boolean> {
-  const { databaseUrl, redisUrl } = house;
+/** Nothing is on its way: no message, no refund, no order whose units are to be given back; and the audit holds. */
+async function isSettled({ house }: Stage): Promise<boolean> {
+  await sleep(100); // an audit is not for nothing
   const { rowCount } = await house.db.query(`select 1 from refunds where status <> 'SUCCEEDED'
     union all select 1 from sale_orders where status not in ('PENDING_PAYMENT', 'PAID') and gate_released_at is null`);
   if ((rowCount ?? 0) > 0 || (await h.messages(house)) > 0) return false;
-  return (await runAudit({ databaseUrl, redisUrl, graceMs: 0 }, () => undefined)).verdict === 'holds';
+  return (await runAudit({ ...house, graceMs: 0 }, () => undefined)).verdict === 'holds';
 }
 
-async function expectKept({ house }: Scene, hold: Hold): Promise<void> {
-  const order = await h.orderOf(house, hold);
-  if (order?.status === 'PENDING_PAYMENT' || order?.status === 'PAID') {
-    expect(await house.gate.hold(hold.saleId, hold.userId)).toMatchObject({ reservationId: hold.reservationId });
-  } else {
-    expect(order, `${hold.userId} was told ok`).toMatchObject({ marked: true });
-    expect((await house.gate.hold(hold.saleId, hold.userId))?.reservationId).not.toBe(hold.reservationId);
+/** Everybody who was told so has an order, or has given the unit back; and what else the flow says of its end. */
+export async function expectRepaired(flow: Flow, scene: Scene): Promise<void> {
+  const { house } = scene;
+  await flow.end?.(scene);
+  for (const hold of scene.told) {
+    const order = await h.orderOf(house, hold);
+    const held = (await house.gate.hold(hold.saleId, hold.userId))?.reservationId;
+    if (order?.status === 'PENDING_PAYMENT' || order?.status === 'PAID') {
+      expect(held).toBe(hold.reservationId);
+    } else {
+      expect(order, `${hold.userId} was told of ${hold.reservationId}`).toMatchObject({ marked: true });
+      expect(held).not.toBe(hold.reservationId);
+    }
   }
+}
+
+/** `flashgate audit` exits 0; and unless the gate has lost something, no winner was refused. */
+export async function expectSound({ house }: Stage, gateForgot = false): Promise<void> {
+  if (!gateForgot) expect(await h.rejected(house)).toEqual([]);
+  const env = { DATABASE_URL: house.databaseUrl, REDIS_URL: house.redisUrl, AUDIT_GRACE_MS: '0' };
+  const lines: string[] = [];
+  expect(await auditCommand({}, env, (line) => lines.push(line)), lines.join('\n')).toBe(0);
 }
