@@ -48,6 +48,9 @@ export function createPool(options: DbOptions): Pool {
     types: ownTypes,
   });
   pool.on('error', options.onIdleError);
+  // A server that dies may say so in the very packet that says that a new connection is ready: before whoever asked for
+  // it can listen. Unheard, it would end the process; the next statement on that connection tells of it anyway.
+  pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;
 }
 
