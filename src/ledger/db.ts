@@ -83,6 +83,8 @@ export async function transaction<T>(pool: Pool, work: (client: Queryable) => Pr
   }
 }
 
+const READ_ONLY = '25006';
+
 async function once<T>(pool: Pool, work: (client: Queryable) => Promise<T>): Promise<T> {
   const client = await pool.connect().catch(tell);
   let usable = true;
@@ -97,11 +99,13 @@ async function once<T>(pool: Pool, work: (client: Queryable) => Promise<T>): Pro
     await client.query('commit').catch(tell);
     return result;
   } catch (error) {
-    const silent = error instanceof LedgerUnavailable && sqlState(error) === undefined;
-    usable = !silent && (await rollBack(client));
+    const state = sqlState(error);
+    const silent = error instanceof LedgerUnavailable && state === undefined;
+    usable = !silent && (await rollBack(client)) && state !== READ_ONLY;
     throw error;
   } finally {
-    // A connection in an unknown state is not given back to the pool.
+    // A connection in an unknown state is not given back to the pool, nor one to a server that was demoted: its name may
+    // point to the new one by now.
     client.release(!usable);
     client.off('error', onLost);
   }

@@ -1,4 +1,5 @@
 /** What the worker does with holds from the queue: orders in batches, then what each order's status asks for. */
+import pLimit from 'p-limit';
 import { crashPoint } from '../crash.ts';
 import type { Hold, OrderStatus } from '../domain/reservation.ts';
 import { LedgerUnavailable } from '../ledger/db.ts';
@@ -7,16 +8,44 @@ import { claimParked } from '../ledger/payments.ts';
 import { finish } from '../operations/finish.ts';
 import type { Stores } from '../operations/stores.ts';
 
+type Three = Pick<Stores, 'pool' | 'gate' | 'log'>;
+type Result = OrderStatus | Error;
+
+/** Sales recorded side by side: each takes a connection. */
+const SIDE_BY_SIDE = 4;
+
 /**
- * Records holds and acts on the status that each one's order then has: looks for money that came first, gives back or
- * forfeits at the gate what has ended (a redelivery may find its order ended since).
- * @returns per hold its order's status, or the error that keeps its message in the queue
- * @throws {LedgerUnavailable} when nothing is known of any of them
+ * Records holds, each sale's in a transaction of its own: a sale that cannot be recorded now (its row is locked, say)
+ * holds up no other, and no sale's row is locked while another's is waited for.
+ * @returns per hold its order's status, or the error that keeps its message from being done: LedgerUnavailable when the
+ *   cause is not the hold's, and it is to be tried again
  */
-export async function recordHolds(
-  stores: Pick<Stores, 'pool' | 'gate' | 'log'>,
-  holds: Hold[],
-): Promise<(OrderStatus | Error)[]> {
+export async function recordHolds(stores: Three, holds: Hold[]): Promise<Result[]> {
+  const results = new Map<Hold, Result>();
+  const limit = pLimit(SIDE_BY_SIDE);
+  const sales = [...Map.groupBy(holds, ({ saleId }) => saleId)];
+  await Promise.all(
+    sales.map(([saleId, own]) =>
+      limit(async () => {
+        const answers = await recordSale(stores, own).catch((error: unknown) => {
+          stores.log.warn({ err: error, saleId, holds: own.length }, 'the holds of a sale cannot be recorded now');
+          return own.map(() => asError(error));
+        });
+        own.forEach((hold, n) => {
+          const answer = answers[n];
+          if (answer !== undefined) results.set(hold, answer);
+        });
+      }),
+    ),
+  );
+  return holds.map((hold) => results.get(hold) ?? new Error('the ledger said nothing of this hold'));
+}
+
+/**
+ * Records one sale's holds and acts on the status that each one's order then has: looks for money that came first, gives
+ * back or forfeits at the gate what has ended (a redelivery may find its order ended since).
+ */
+async function recordSale(stores: Three, holds: Hold[]): Promise<Result[]> {
   const results = await recordEach(stores, holds);
   crashPoint('recorded');
   const orders = holds.flatMap((hold, n) => {
@@ -35,10 +64,7 @@ export async function recordHolds(
 }
 
 /** All in one transaction; if one of them cannot be written, each in its own, so that it fails alone. */
-async function recordEach(
-  { pool, log }: Pick<Stores, 'pool' | 'log'>,
-  holds: Hold[],
-): Promise<(OrderStatus | Error)[]> {
+async function recordEach({ pool, log }: Pick<Stores, 'pool' | 'log'>, holds: Hold[]): Promise<Result[]> {
   try {
     const status = await record(pool, holds);
     return holds.map(
@@ -46,10 +72,12 @@ async function recordEach(
     );
   } catch (error) {
     if (error instanceof LedgerUnavailable) throw error;
-    if (holds.length === 1) return [error instanceof Error ? error : new Error(String(error))];
+    if (holds.length === 1) return [asError(error)];
     log.error({ err: error, holds: holds.length }, 'a batch cannot be recorded as a whole: each hold goes by itself');
-    const results: (OrderStatus | Error)[] = [];
+    const results: Result[] = [];
     for (const hold of holds) results.push(...(await recordEach({ pool, log }, [hold])));
     return results;
   }
 }
+
+const asError = (error: unknown) => (error instanceof Error ? error : new Error(String(error)));

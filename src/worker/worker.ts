@@ -1,14 +1,15 @@
 /**
  * The worker: receives from the queue with several long polls at once, gathers what they bring into one transaction,
- * and acknowledges exactly what is done. While the ledger is away it does not receive, so that no message uses up its
- * receives and lands in the dead-letter queue for nothing.
+ * and acknowledges exactly what is done. While the ledger is away it does not receive, and keeps what it has received,
+ * hidden from others: so no message uses up its receives and lands in the dead-letter queue for nothing.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Message, SQSClient } from '@aws-sdk/client-sqs';
 import { Consumer } from 'sqs-consumer';
-import { Batcher } from '../batcher.ts';
+import { Batcher, TooLate } from '../batcher.ts';
 import { crashPoint } from '../crash.ts';
 import type { Hold, OrderStatus } from '../domain/reservation.ts';
+import { LedgerUnavailable } from '../ledger/db.ts';
 import type { Stores } from '../operations/stores.ts';
 import { parseMessage } from '../queue/message.ts';
 import { recordHolds } from './record.ts';
@@ -28,6 +29,7 @@ export type WorkerOptions = {
 /** How long a message that could not be recorded stays invisible, in seconds: time for the cause to pass. */
 const BACK_OFF_SECONDS = 2;
 const PROBE_EVERY_MS = 500;
+const LONGEST_PAUSE_MS = 5000;
 
 type Worker = { stop: () => Promise<void> };
 
@@ -53,10 +55,12 @@ export function startWorker(stores: Stores, sqs: SQSClient, options: WorkerOptio
       batchSize: 10,
       waitTimeSeconds: options.waitSeconds,
       visibilityTimeout: options.visibilitySeconds,
+      heartbeatInterval: options.visibilitySeconds / 3,
       terminateVisibilityTimeout: BACK_OFF_SECONDS,
       pollingCompleteWaitTimeMs: (options.waitSeconds + options.visibilitySeconds) * 1000,
       preReceiveMessageCallback: () => ledgerIsThere(stores, stopping.signal),
-      handleMessageBatch: (messages) => handle(stores, recorder, messages, options.visibilitySeconds),
+      handleMessageBatch: (messages) =>
+        handle(stores, messages, (hold) => keepTrying(recorder, hold, options.visibilitySeconds, stopping.signal)),
     });
     consumer.on('error', (error) => {
       if (stopping.signal.aborted && error.message.includes(STOPPING)) return;
@@ -80,17 +84,30 @@ export function startWorker(stores: Stores, sqs: SQSClient, options: WorkerOptio
   };
 }
 
+/** Tries again while the cause is the ledger's and not the hold's; until then its message stays in hand. */
+async function keepTrying(
+  recorder: Batcher<Hold, OrderStatus>,
+  hold: Hold,
+  visibilitySeconds: number,
+  stopping: AbortSignal,
+): Promise<OrderStatus> {
+  for (let pauseMs = PROBE_EVERY_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+    try {
+      return await recorder.add(hold, performance.now() + visibilitySeconds * 500);
+    } catch (error) {
+      if (stopping.aborted || !(error instanceof LedgerUnavailable || error instanceof TooLate)) throw error;
+      await sleep(pauseMs, undefined, { signal: stopping }).catch(() => undefined); // rejects only when stopping
+    }
+  }
+}
+
 /** @returns the messages that are done */
 async function handle(
   { log }: Pick<Stores, 'log'>,
-  recorder: Batcher<Hold, OrderStatus>,
   messages: Message[],
-  visibilitySeconds: number,
+  record: (hold: Hold) => Promise<OrderStatus>,
 ): Promise<Message[]> {
-  const deadline = performance.now() + visibilitySeconds * 500;
-  const results = await Promise.allSettled(
-    messages.map(async (message) => recorder.add(parseMessage(message.Body), deadline)),
-  );
+  const results = await Promise.allSettled(messages.map(async (message) => record(parseMessage(message.Body))));
   const done = messages.filter((_, n) => results[n]?.status === 'fulfilled');
   const reasons = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
   for (const reason of reasons) log.error({ err: reason }, 'a message is not done and stays in the queue');
