@@ -113,6 +113,12 @@ sale
   .requiredOption('--total <n>', 'units', whole)
   .action(run(async (id: string, { total }: { total: number }) => (await once()).saleResizeCommand(id, total)));
 
+// Whoever reads our output may stop reading: `| head`.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(exitCode);
+});
+
 async function main(): Promise<void> {
   // The rush's options are a table of its own, wanted for its help; nothing else waits for it.
   if (

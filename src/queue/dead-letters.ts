@@ -1,5 +1,6 @@
 /** The dead-letter queue: looked at, and what can be read sent back to the queue once its cause is mended. */
 import {
+  ChangeMessageVisibilityBatchCommand,
   DeleteMessageCommand,
   GetQueueAttributesCommand,
   ReceiveMessageCommand,
@@ -33,6 +34,7 @@ export async function deadLetters(
   const url = deadLetterUrl(queueUrl, (await sqs.send(names)).Attributes?.RedrivePolicy);
   if (url === undefined) throw new Error(`${queueUrl} has no dead-letter queue: set a RedrivePolicy`);
   const found = new Map<string, DeadLetter>();
+  const kept: Message[] = [];
   while (found.size < limit) {
     const receive = new ReceiveMessageCommand({
       ...{ QueueUrl: url, MaxNumberOfMessages: 10, WaitTimeSeconds: 1, VisibilityTimeout: VISIBILITY_SECONDS },
@@ -43,9 +45,21 @@ export async function deadLetters(
     for (const message of fresh) {
       const letter = await handle(sqs, { from: url, to: queueUrl }, message, replay);
       found.set(letter.messageId, letter);
+      if (!letter.replayed) kept.push(message);
     }
   }
+  await showAgain(sqs, url, kept);
   return [...found.values()];
+}
+
+/** What stays is there at once for whoever looks next, not only after its visibility. */
+async function showAgain(sqs: SQSClient, url: string, kept: Message[]): Promise<void> {
+  for (let n = 0; n < kept.length; n += 10) {
+    const entries = kept.slice(n, n + 10).map(({ ReceiptHandle }, id) => ({
+      ...{ Id: String(id), ReceiptHandle, VisibilityTimeout: 0 },
+    }));
+    await sqs.send(new ChangeMessageVisibilityBatchCommand({ QueueUrl: url, Entries: entries }));
+  }
 }
 
 async function handle(
