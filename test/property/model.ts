@@ -169,9 +169,10 @@ export class Model {
     const old = [...parked, ...this.parkedCancels].filter(({ age }) => age >= GRACES.parked);
     const given = new Set(old.map(({ reservationId }) => reservationId));
     for (const { reservationId } of [...parked, ...this.parkedCancels]) {
-      this.claim(reservationId);
       const one = this.reservations.get(reservationId);
-      if (one) this.giveBack(one);
+      const before = one?.status;
+      this.claim(reservationId);
+      if (one && one.status !== before) this.giveBack(one);
     }
     for (const payment of parked) {
       if (payment.status === 'PARKED' && given.has(payment.reservationId)) payment.status = 'OWED';

@@ -47,8 +47,14 @@ export class Queue {
 export class Provider implements PaymentProvider {
   made = new Map<string, number>();
   failing = false;
+  #saleId: string;
 
-  refund: PaymentProvider['refund'] = ({ refundId, amount }) => {
+  constructor(saleId: string) {
+    this.#saleId = saleId;
+  }
+
+  refund: PaymentProvider['refund'] = ({ refundId, paymentId, amount }) => {
+    if (!paymentId.startsWith(this.#saleId)) return Promise.resolve({ status: 'SUCCEEDED', detail: 'of another walk' });
     this.made.set(refundId, amount);
     if (this.failing) return Promise.reject(new ProviderUnavailable('made, and then nothing was heard'));
     return Promise.resolve({ status: 'SUCCEEDED', detail: null });
@@ -60,7 +66,7 @@ export class Provider implements PaymentProvider {
 export class World {
   readonly saleId = randomUUID();
   readonly queue = new Queue();
-  readonly provider = new Provider();
+  readonly provider = new Provider(this.saleId);
   /** What the program said was wrong with itself. */
   readonly errors: string[] = [];
   readonly stores: Stores;
