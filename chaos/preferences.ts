@@ -21,11 +21,13 @@ const all = {
     losesGate: false,
   },
   'lost-messages': {
-    says: 'the workers cannot reach the ledger, and Redis loses everything in the midst of it',
+    says: 'the workers cannot reach the ledger, then are killed, and Redis loses everything in the midst of it',
     refrain: [
       { kind: 'cut-postgres', target: 'worker-1 postgres', how: 'both ways', forMs: 3000, afterMs: 4000 },
       { kind: 'cut-postgres', target: 'worker-2 postgres', how: 'both ways', forMs: 3000, afterMs: 20 },
       { kind: 'redis-empty', forMs: 300, afterMs: 1800 },
+      { kind: 'kill-worker', target: 'worker-1', forMs: 100, afterMs: 300 },
+      { kind: 'kill-worker', target: 'worker-2', forMs: 100, afterMs: 20 },
     ],
     losesGate: true,
   },

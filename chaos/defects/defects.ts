@@ -32,11 +32,11 @@ export const DEFECTS: Defect[] = [
     name: 'acknowledge-early',
     says: 'a message is taken off the queue before its order is committed',
     file: 'src/worker/worker.ts',
-    original: 'messages.map(async (message) => recorder.add(parseMessage(message.Body), deadline)),',
-    replaced: `messages.map(async (message) => {
-      recorder.add(parseMessage(message.Body), deadline).catch((error: unknown) => log.error({ err: error }, 'not recorded'));
+    original: 'messages.map(async (message) => record(parseMessage(message.Body)))',
+    replaced: `messages.map((message) => {
+      record(parseMessage(message.Body)).catch((error: unknown) => log.error({ err: error }, 'not recorded'));
       return Promise.resolve();
-    }),`,
+    })`,
     preference: 'lost-messages',
     minutes: 0.7,
     seeds: 3,
