@@ -215,8 +215,7 @@ export async function cancel({ stores }: Pick<House, 'stores'>, hold: Hold): Pro
 /** Brings every marked hold into the queue and the queue into the ledger, as time would. */
 export async function resendMarked(house: House, saleId: string): Promise<void> {
   for (const userId of await marked(house, saleId)) {
-    const hold = await house.gate.hold(saleId, userId);
-    if (hold) await age(house, hold, house.config.UNQUEUED_GRACE_MS);
+    await house.redis.zadd(gateKeys(saleId)[3], 'XX', 0, userId);
   }
   await keep(house);
   await drain(house);
