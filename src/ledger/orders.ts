@@ -222,18 +222,20 @@ export async function getOrder(db: Queryable, { reservationId, saleId, userId }:
   return row && toOrder(row);
 }
 
+// Whoever paid while the order was still in the queue has paid in time, however late it was recorded: their money is
+// parked beside an order that is due at once, and must find it before the sweeper does.
+const IS_DUE = `status = 'PENDING_PAYMENT' and expires_at <= clock_timestamp()
+           and not exists (select from payments p where p.reservation_id = o.reservation_id::text and p.status = 'PARKED')`;
 const DUE = {
   name: 'due-orders',
-  text: `select reservation_id, sale_id from sale_orders
-         where status = 'PENDING_PAYMENT' and expires_at <= clock_timestamp() and ($2::text[] is null or sale_id = any($2))
-         order by expires_at limit $1`,
+  text: `select reservation_id, sale_id from sale_orders o
+         where ${IS_DUE} and ($2::text[] is null or sale_id = any($2)) order by expires_at limit $1`,
 };
 
 const DUE_SALES = {
   name: 'due-sales',
-  text: `select distinct sale_id from sale_orders
-         where status = 'PENDING_PAYMENT' and expires_at <= clock_timestamp() and ($1::text[] is null or sale_id = any($1))
-         order by sale_id`,
+  text: `select distinct sale_id from sale_orders o
+         where ${IS_DUE} and ($1::text[] is null or sale_id = any($1)) order by sale_id`,
 };
 
 /** @returns the sales in which something is due, of these (null: of all) */

@@ -2,13 +2,15 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Hold } from '../../src/domain/reservation.ts';
 import { sweep } from '../../src/keeper/sweep.ts';
-import { expireDue } from '../../src/ledger/orders.ts';
+import { expireDue, record } from '../../src/ledger/orders.ts';
+import { applyEvent, settleParked } from '../../src/ledger/payments.ts';
 import { getSale } from '../../src/ledger/sales.ts';
 import { finish } from '../../src/operations/finish.ts';
 import { openGate, tokenFor } from '../../src/operations/open.ts';
 import { recordHolds } from '../../src/worker/record.ts';
 import {
   books,
+  event,
   expectSound,
   gateIsThere,
   madeUp,
@@ -124,6 +126,36 @@ describe('a sweeper that dies', () => {
     expect(await orderOf(house, hold)).toMatchObject({ status: 'PENDING_PAYMENT' });
     expect(await books(house, saleId)).toMatchObject({ sold: 1, held: 1 });
     expect(await sweep(house.stores, 10)).toMatchObject({ expired: 1, released: 1 });
+  });
+});
+
+describe('an order that is recorded when its time is over, since the queue was slow', () => {
+  test('is not expired under the money that came in time', async () => {
+    const saleId = await newSale(house);
+    const hold = madeUp(saleId, 'ann', { reservedAt: 1, expiresAt: 2 });
+    await applyEvent(house.pool, event(hold, 'payment.succeeded'));
+    await record(house.pool, [hold]);
+    expect(await sweep(house.stores, 10)).toEqual(NOTHING);
+    await settleParked(house.pool, 60_000, 10);
+    expect(await orderOf(house, hold)).toMatchObject({ status: 'PAID' });
+    expect(await sweep(house.stores, 10)).toEqual(NOTHING);
+    await house.gate.adopt(saleId, [hold]);
+  });
+
+  test('is expired once that money has turned out not to pay it', async () => {
+    const saleId = await newSale(house);
+    const hold = madeUp(saleId, 'ann', { reservedAt: 1, expiresAt: 2 });
+    await applyEvent(house.pool, event(hold, 'payment.succeeded', { amount: hold.amount - 1 }));
+    await record(house.pool, [hold]);
+    expect(await sweep(house.stores, 10)).toEqual(NOTHING);
+    await settleParked(house.pool, 60_000, 10);
+    expect(await sweep(house.stores, 10)).toEqual({ ...NOTHING, expired: 1 });
+  });
+
+  test('and is expired like any other without', async () => {
+    const saleId = await newSale(house);
+    await record(house.pool, [madeUp(saleId, 'ann', { reservedAt: 1, expiresAt: 2 })]);
+    expect(await sweep(house.stores, 10)).toEqual({ ...NOTHING, expired: 1 });
   });
 });
 
