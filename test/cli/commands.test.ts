@@ -12,8 +12,8 @@ import { expectReason, flashgate } from '../process/program.ts';
 // A process takes its time to start when the machine is busy.
 vi.setConfig({ testTimeout: 60_000 });
 
-const { REQUEST_DEADLINE_MS, GATE_TIMEOUT_MS, UNQUEUED_GRACE_MS } = settings;
-const timeLimits = { REQUEST_DEADLINE_MS, GATE_TIMEOUT_MS, UNQUEUED_GRACE_MS };
+const { REQUEST_DEADLINE_MS, GATE_TIMEOUT_MS, UNQUEUED_GRACE_MS, DB_CONNECT_TIMEOUT_MS } = settings;
+const timeLimits = { REQUEST_DEADLINE_MS, GATE_TIMEOUT_MS, UNQUEUED_GRACE_MS, DB_CONNECT_TIMEOUT_MS };
 
 let stores: Stores;
 let api: TestApi;
@@ -89,7 +89,8 @@ describe('sale', () => {
   });
 
   test('create again changes it to these whole settings', async () => {
-    await create('twice');
+    const first = await create('twice');
+    expect(first.code, first.stderr).toBe(0);
     const changed = await create('twice', '--hold-seconds', '60');
     expect(changed.stdout).toMatch(/^changed twice\n/);
     expect(changed.stdout).toContain('"holdSeconds": 60');
@@ -121,7 +122,7 @@ describe('sweep --once', () => {
     const saleId = await putSale(api, { total: 2, holdSeconds: 1 });
     const won = [await win(api, saleId, 'a'), await win(api, saleId, 'b')];
     await record(api, ...won);
-    await expect.poll(() => Date.now()).toBeGreaterThan(Date.parse(won[1]?.expiresAt ?? ''));
+    await expect.poll(() => Date.now(), { timeout: 15_000 }).toBeGreaterThan(Date.parse(won[1]?.expiresAt ?? ''));
     const swept = await flashgate(['sweep', '--once'], env);
     expect(swept.code, swept.stderr).toBe(0);
     expect(JSON.parse(swept.stdout)).toMatchObject({ expired: 2, released: 2, forfeited: 0, waiting: 0 });

@@ -117,7 +117,7 @@ describe('a sale’s settings', () => {
     expectProblem(await press(api, saleId, 'c'), 'sold_out');
     expect((await put(saleId, saleSettings({ total: 5 }))).statusCode).toBe(200);
     // A process that has just said "sold out" may repeat it for LATCH_MS.
-    await expect.poll(async () => (await press(api, saleId, 'c')).statusCode).toBe(202);
+    await expect.poll(async () => (await press(api, saleId, 'c')).statusCode, { timeout: 15_000 }).toBe(202);
     expect((await admin(api, 'GET', `/${saleId}`)).json()).toMatchObject({
       gate: { total: 5, held: 5, stock: 0 },
       ledger: { total: 5 },
@@ -239,7 +239,7 @@ describe('the list of orders', () => {
         while (paying()) await readOn();
       })(),
     ]);
-    await expect.poll(async () => (await readOn(), seen.length), { timeout: 5000 }).toBe(60);
+    await expect.poll(async () => (await readOn(), seen.length), { timeout: 15_000 }).toBe(60);
     expect(new Set(seen)).toEqual(new Set(won.map(({ reservationId }) => reservationId)));
   });
 

@@ -31,10 +31,16 @@ export const settings = {
   WORKER_RECEIVERS: '1',
   ...{ REQUEST_DEADLINE_MS: '8000', GATE_TIMEOUT_MS: '4000', QUEUE_TIMEOUT_MS: '4000' }, // the machine may be busy
   UNQUEUED_GRACE_MS: '10000',
+  DB_CONNECT_TIMEOUT_MS: '10000',
 };
 
 /** For tests of what happens when a store is away: the program's own time limits. */
-export const shortLimits = { REQUEST_DEADLINE_MS: '2000', GATE_TIMEOUT_MS: '500', QUEUE_TIMEOUT_MS: '1000' };
+export const shortLimits = {
+  REQUEST_DEADLINE_MS: '2000',
+  GATE_TIMEOUT_MS: '500',
+  QUEUE_TIMEOUT_MS: '1000',
+  DB_CONNECT_TIMEOUT_MS: '2000',
+};
 
 /** Units and holders at the gate: what no refused request may change. */
 export type GateState = { stock: string | null; held: string | null; version: string | null; buyers: number };

@@ -56,7 +56,7 @@ test('EXPIRED: its unit is free again, its buyer may win again, and money that c
   const saleId = await putSale(api, { total: 1, holdSeconds: 1 });
   const won = await win(api, saleId, 'u');
   await record(api, won);
-  await expect.poll(async () => (await sweep(api.wired.stores, 100)).expired, { timeout: 5000 }).toBe(1);
+  await expect.poll(async () => (await sweep(api.wired.stores, 100)).expired, { timeout: 15_000 }).toBe(1);
   expect(await look(won)).toMatchObject({ status: 'EXPIRED' });
   expect(await gateState(api, saleId)).toMatchObject({ stock: '1', held: '0' });
   expect((await deliver(api, eventOf(won))).json()).toMatchObject({ outcome: 'refund_owed: expired' });
@@ -78,7 +78,7 @@ test('REJECTED with its reason: the gate had promised what the ledger does not h
   const seen = await Promise.all(both.map(look));
   expect(seen.map(({ status }) => status).sort()).toEqual(['PENDING_PAYMENT', 'REJECTED']);
   const refused = both.find((_, n) => seen[n]?.['status'] === 'REJECTED') as Won;
-  await expect.poll(() => look(refused)).toMatchObject({ status: 'REJECTED', reason: 'no_room' });
+  await expect.poll(() => look(refused), { timeout: 15_000 }).toMatchObject({ status: 'REJECTED', reason: 'no_room' });
   await deliver(api, eventOf(refused));
   expect(await look(refused)).toMatchObject({ status: 'REJECTED', reason: 'no_room', refund: 'PENDING' });
 });
@@ -175,7 +175,7 @@ test('Redis away: what is recorded is still shown and can be given up; what is n
     expectProblem(await press(own, saleId, 'a'), 'gate_unavailable');
     await redis.restart();
     // The keeper's pass gives the unit back that was owed to the gate meanwhile.
-    await expect.poll(async () => (await sweep(own.wired.stores, 100)).waiting, { timeout: 5000 }).toBe(0);
+    await expect.poll(async () => (await sweep(own.wired.stores, 100)).waiting, { timeout: 15_000 }).toBe(0);
     expect(await gateState(own, saleId)).toMatchObject({ stock: '9', held: '1', buyers: 1 });
   } finally {
     await own.close();

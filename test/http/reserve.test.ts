@@ -111,7 +111,7 @@ test('unknown sale: 404; one that another process created a moment ago is found'
   const other = await testApi({ ...stores.env, SALES_REFRESH_MS: '60000' });
   try {
     const saleId = await putSale(api);
-    await expect.poll(async () => (await press(other, saleId, 'u')).statusCode).toBe(202);
+    await expect.poll(async () => (await press(other, saleId, 'u')).statusCode, { timeout: 15_000 }).toBe(202);
   } finally {
     await other.close();
   }

@@ -53,7 +53,7 @@ test('the state turns by itself when the start comes, as it does for those who p
   const saleId = await putSale(api, { startsAt: new Date(Date.now() + 1200).toISOString() });
   expect((await look(saleId)).json()).toMatchObject({ state: 'scheduled' });
   await expect
-    .poll(async () => (await look(saleId)).json<object>(), { timeout: 5000 })
+    .poll(async () => (await look(saleId)).json<object>(), { timeout: 15_000 })
     .toMatchObject({ state: 'open' });
   await win(api, saleId, 'u');
 });
@@ -62,9 +62,9 @@ test('units left follow within a second or two, and are never below none', async
   const saleId = await putSale(api, { total: 3 });
   await win(api, saleId, 'u', 2);
   const left = async () => (await look(saleId)).json<{ unitsLeft: number }>().unitsLeft;
-  await expect.poll(left, { timeout: 5000 }).toBe(1);
+  await expect.poll(left, { timeout: 15_000 }).toBe(1);
   await api.redis.decrby(gateKeys(saleId)[0], 5); // live orders that were adopted may owe units
-  await expect.poll(left, { timeout: 5000 }).toBe(0);
+  await expect.poll(left, { timeout: 15_000 }).toBe(0);
 });
 
 test('unknown: 404; not loaded: 503', async () => {

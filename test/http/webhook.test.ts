@@ -232,7 +232,7 @@ describe('the event', () => {
     expect((await deliver(api, event)).json()).toEqual({ state: 'parked', outcome: 'no_order_yet' });
     expect(await statusOf(won)).toMatchObject({ status: 'QUEUED' });
     await record(api, won);
-    await expect.poll(async () => (await statusOf(won)).status).toBe('PAID');
+    await expect.poll(async () => (await statusOf(won)).status, { timeout: 15_000 }).toBe('PAID');
   });
 
   test('declined, then paid by another card: PAID', async () => {

@@ -1,11 +1,13 @@
 /** Postgres away or silent: buyers are still served, what needs the ledger says so in time, a redelivery settles it. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { migrate } from '../../src/ledger/migrate.ts';
 import { privatePostgres } from '../support/servers.ts';
 import { freshStores, type Stores } from '../support/stores.ts';
 import { admin, ask, deliver, eventOf, expectProblem, newId, press, putSale, record } from '../http/api.ts';
 import { reservationUrl, saleSettings, shortLimits, testApi, win, type TestApi, type Won } from '../http/api.ts';
 import { silentProxy, type SilentProxy } from './silent-proxy.ts';
+
+vi.setConfig({ testTimeout: 60_000 }); // it waits for several time limits
 
 let stores: Stores;
 let postgres: Awaited<ReturnType<typeof privatePostgres>>;
@@ -31,7 +33,7 @@ afterAll(async () => {
 /** Everything that a buyer, a provider or an admin may ask meanwhile; each answer in time, each with its name. */
 async function allButBuyersAreRefused(): Promise<void> {
   // What was read from the ledger a moment ago may still be believed: that there is no such sale.
-  await expect.poll(async () => (await press(api, newId(), 'u')).statusCode, { timeout: 5000 }).toBe(503);
+  await expect.poll(async () => (await press(api, newId(), 'u')).statusCode, { timeout: 15_000 }).toBe(503);
   const started = performance.now();
   const answers = await Promise.all([
     ask(api, reservationUrl(recorded)),
@@ -45,13 +47,13 @@ async function allButBuyersAreRefused(): Promise<void> {
     admin(api, 'POST', `/${saleId}/pause`),
     admin(api, 'GET', `/${saleId}/orders`),
   ]);
+  expect(performance.now() - started).toBeLessThan(2.5 * api.config.REQUEST_DEADLINE_MS);
   for (const answer of answers) expectProblem(answer, 'ledger_unavailable');
   // A second look at an unknown sale right after the first is no "there is no such sale" either.
   expectProblem(await press(api, newId(), 'w'), 'ledger_unavailable');
   const ready = await ask(api, '/readyz');
   expect(ready.statusCode).toBe(200);
   expect(ready.json()).toMatchObject({ dependencies: { redis: { ok: true }, postgres: { ok: false } } });
-  expect(performance.now() - started).toBeLessThan(3 * api.config.REQUEST_DEADLINE_MS * 2);
 }
 
 async function buyersAreServed(prefix: string): Promise<void> {
@@ -74,7 +76,7 @@ test('away: buyers win all the same; the webhook is refused, and its redelivery 
     status: 'PENDING_PAYMENT',
     refund: 'PENDING',
   });
-}, 40_000);
+});
 
 test('silent: the same, in time, although connections are accepted and kept', async () => {
   proxy.silence();
@@ -90,4 +92,4 @@ test('silent: the same, in time, although connections are accepted and kept', as
   await expect
     .poll(async () => (await ask(api, reservationUrl(recorded))).json<{ status: string }>().status, { timeout: 10_000 })
     .toMatch(/PAID|CANCELLED/);
-}, 60_000);
+});

@@ -54,7 +54,7 @@ export async function serve(env: Record<string, string>): Promise<Program & { ur
 
 /** Waits until the program's output has this, and returns its first group. */
 export async function said(program: Program, pattern: RegExp): Promise<string> {
-  await vi.waitFor(() => expect(program.output()).toMatch(pattern), { timeout: 15_000, interval: 20 });
+  await vi.waitFor(() => expect(program.output()).toMatch(pattern), { timeout: 40_000, interval: 20 });
   return pattern.exec(program.output())?.[1] ?? '';
 }
 

@@ -1,11 +1,13 @@
 /** The queue away, slow, or taking a part only: 503 with the hold kept, and the same press again finds it. */
 import { PurgeQueueCommand, ReceiveMessageCommand } from '@aws-sdk/client-sqs';
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { privateQueue } from '../support/servers.ts';
 import { freshStores, type Stores } from '../support/stores.ts';
 import { admin, expectProblem, gateState, press, putSale, record, testApi, win, type TestApi } from '../http/api.ts';
 import { shortLimits, type Won } from '../http/api.ts';
 import { queueProxy, type QueueProxy } from './queue-proxy.ts';
+
+vi.setConfig({ testTimeout: 60_000 }); // it waits for several time limits
 
 let stores: Stores;
 let queue: Awaited<ReturnType<typeof privateQueue>>;
@@ -61,7 +63,7 @@ test('away: 503 queue_unavailable, the hold is kept; back: the same buyer’s re
   const won = await win(api, saleId, 'u', 2);
   expect(won).toMatchObject({ outcome: 'dup', qty: 2 });
   await record(api, won);
-  await expect.poll(() => api.redis.zcard(`{sale:${saleId}}:unqueued`)).toBe(0);
+  await expect.poll(() => api.redis.zcard(`{sale:${saleId}}:unqueued`), { timeout: 15_000 }).toBe(0);
   expect(await gateState(api, saleId)).toMatchObject({ stock: '1', held: '2', buyers: 1 });
 });
 
@@ -128,10 +130,12 @@ test('a batch answered 200 with some entries failed: exactly those are refused, 
     if (refuse.has(`u-${n}`)) expectProblem(answer, 'queue_unavailable');
     else expect(answer.statusCode).toBe(202);
   });
-  await expect.poll(() => api.redis.zrange(`{sale:${saleId}}:unqueued`, 0, '-1')).toEqual([...refuse].sort());
+  await expect
+    .poll(() => api.redis.zrange(`{sale:${saleId}}:unqueued`, 0, '-1'), { timeout: 15_000 })
+    .toEqual([...refuse].sort());
   proxy.rewrite.clear();
   for (const userId of refuse) expect((await win(api, saleId, userId)).outcome).toBe('dup');
-  await expect.poll(() => api.redis.zcard(`{sale:${saleId}}:unqueued`)).toBe(0);
+  await expect.poll(() => api.redis.zcard(`{sale:${saleId}}:unqueued`), { timeout: 15_000 }).toBe(0);
 });
 
 test('a batch answered 200 that says nothing of some entries: those are refused', async () => {

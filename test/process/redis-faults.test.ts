@@ -1,10 +1,12 @@
 /** Redis frozen, killed, or emptied in mid-sale: a named 503 in time, never a yes and never "sold out"; then rebuilt. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { privateRedis } from '../support/servers.ts';
 import { freshStores, type Stores } from '../support/stores.ts';
 import { admin, ask, deliver, eventOf, expectProblem, gateState, press, putSale, record } from '../http/api.ts';
 import { reservationUrl, shortLimits, testApi, win, type TestApi } from '../http/api.ts';
 import { expectReason, flashgate } from './program.ts';
+
+vi.setConfig({ testTimeout: 60_000 }); // it waits for several time limits
 
 let stores: Stores;
 let redis: Awaited<ReturnType<typeof privateRedis>>;
@@ -68,7 +70,9 @@ test('killed: 503 gate_unavailable; started again, it has what it had', async ()
   await redis.restart();
   await backAgain(saleId, 'holder');
   expect(await win(api, saleId, 'holder')).toEqual({ ...holder, outcome: 'dup' });
-  await expect.poll(() => gateState(api, saleId)).toMatchObject({ stock: '8', held: '2', buyers: 1 });
+  await expect
+    .poll(() => gateState(api, saleId), { timeout: 15_000 })
+    .toMatchObject({ stock: '8', held: '2', buyers: 1 });
 });
 
 test('emptied in mid-sale: 503 gate_not_loaded, then rebuilt exactly; the audit holds', async () => {
@@ -80,7 +84,7 @@ test('emptied in mid-sale: 503 gate_not_loaded, then rebuilt exactly; the audit 
   await record(api, paid, unpaid, gone);
   await deliver(api, eventOf(paid));
   expect((await ask(api, reservationUrl(gone), { method: 'DELETE' })).statusCode).toBe(204);
-  await expect.poll(() => api.redis.zcard(`{sale:${saleId}}:unqueued`)).toBe(0);
+  await expect.poll(() => api.redis.zcard(`{sale:${saleId}}:unqueued`), { timeout: 15_000 }).toBe(0);
   const holds = await api.redis.hgetall(`{sale:${saleId}}:holds`);
   const before = await gateState(api, saleId);
   expect(before).toMatchObject({ stock: '2', held: '3', buyers: 2 });
@@ -89,7 +93,7 @@ test('emptied in mid-sale: 503 gate_not_loaded, then rebuilt exactly; the audit 
   for (const userId of ['paid', 'gone', 'somebody']) {
     expectProblem(await press(api, saleId, userId), 'gate_not_loaded');
   }
-  await expect.poll(async () => (await ask(api, `/sales/${saleId}`)).statusCode, { timeout: 5000 }).toBe(503);
+  await expect.poll(async () => (await ask(api, `/sales/${saleId}`)).statusCode, { timeout: 15_000 }).toBe(503);
   const lost = await flashgate(['audit', '--sale', saleId], env);
   expect([lost.code, lost.stdout]).toEqual([3, expect.stringMatching(/not loaded/)]);
 
@@ -115,7 +119,7 @@ test('a gate that lost one of its keys is rebuilt, too', async () => {
   const saleId = await putSale(api, { total: 5 });
   const won = await win(api, saleId, 'u');
   await record(api, won);
-  await expect.poll(() => api.redis.zcard(`{sale:${saleId}}:unqueued`)).toBe(0);
+  await expect.poll(() => api.redis.zcard(`{sale:${saleId}}:unqueued`), { timeout: 15_000 }).toBe(0);
   await api.redis.del(`{sale:${saleId}}:holds`);
   expectProblem(await press(api, saleId, 'u'), 'gate_not_loaded');
   const rebuilt = await flashgate(['rebuild', '--sale', saleId], env);
