@@ -3,7 +3,7 @@
  * earnest would do.
  */
 import type { ChildProcess } from 'node:child_process';
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MAIN_PART, RUNTIME } from './places.ts';
@@ -13,8 +13,8 @@ import { spawnDetached } from '../scripts/lib/processes.js';
 const COMMAND = { api: 'serve', worker: 'work', keeper: 'keep' } as const;
 /** Pause before a process that ended by itself is started again. */
 const AGAIN_MS = 400;
-/** A start may fail while a store is away. Whoever has run for longer than this did start. */
-const STARTED_MS = 10_000;
+/** How a process begins to say why it cannot start, in its last line: a start may fail while a store is away. */
+const CANNOT_START = 'flashgate: ';
 /** For a clean end, before SIGKILL: a little more than the product allows itself. */
 const PATIENCE_MS = 8000;
 
@@ -27,7 +27,7 @@ export type MemberOptions = {
   guard: (pid: number, marker: string) => void;
 };
 
-/** An end that nobody asked for. `started`: it was up for a while, so it is not a start that failed. */
+/** An end that nobody asked for. `started`: it is not a start that failed and said why. */
 export type OwnEnd = { how: string; upMs: number; started: boolean };
 
 export class Member {
@@ -51,18 +51,18 @@ export class Member {
     const { product, logFile, env, guard } = this.#options;
     const main = join(product, MAIN_PART);
     const log = openSync(logFile, 'a');
+    const begun = { at: performance.now(), logged: statSync(logFile).size };
     const role = this.name.split('-')[0] as keyof typeof COMMAND;
     const child = spawnDetached(RUNTIME, [main, COMMAND[role]], {
       ...{ cwd: product, env, stdio: ['ignore', log, log] },
       onParentDeath: 'SIGKILL', // the one signal that ends a frozen process
     });
     closeSync(log);
-    const startedAt = performance.now();
     this.#child = child;
     if (child.pid !== undefined) guard(child.pid, main);
     this.#gone = new Promise((resolve) => {
-      child.once('error', (error) => this.#ended(child, error.message, startedAt, resolve));
-      child.once('exit', (code, signal) => this.#ended(child, signal ?? `exit code ${code}`, startedAt, resolve));
+      child.once('error', (error) => this.#ended(child, error.message, begun, resolve));
+      child.once('exit', (code, signal) => this.#ended(child, signal ?? `exit code ${code}`, begun, resolve));
     });
   }
 
@@ -84,11 +84,12 @@ export class Member {
     await patience;
   }
 
-  #ended(child: ChildProcess, how: string, startedAt: number, resolve: () => void): void {
+  #ended(child: ChildProcess, how: string, begun: { at: number; logged: number }, resolve: () => void): void {
     resolve();
     if (!this.#wanted || child !== this.#child) return;
-    const upMs = performance.now() - startedAt;
-    this.ownEnds.push({ how, upMs, started: upMs > STARTED_MS });
+    const said = readFileSync(this.#options.logFile).subarray(begun.logged).toString().trimEnd().split('\n').at(-1);
+    const started = said?.startsWith(CANNOT_START) !== true;
+    this.ownEnds.push({ how, upMs: performance.now() - begun.at, started });
     setTimeout(() => {
       if (this.#wanted && child === this.#child) this.start();
     }, AGAIN_MS);
