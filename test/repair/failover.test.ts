@@ -145,6 +145,7 @@ describe(arrows.failedOver.when, () => {
     await h.keep(house);
     expect(await h.books(house, saleId), 'of 2 units, 5 are promised').toMatchObject({ stock: -3, held: 5, sold: 2 });
     expect(await h.press(house, saleId, 'e')).toMatchObject({ word: 'sold_out' });
+    await house.directory.refresh();
     const page = await house.app.inject({ url: `/sales/${saleId}` });
     expect(page.json()).toMatchObject({ unitsLeft: 0, total: 2 });
     await h.drain(house);

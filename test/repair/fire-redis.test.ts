@@ -153,10 +153,10 @@ test(
     let elsewhere: Answer[] = [];
     const { answers } = await underFire(house, saleId, async (fire) => {
       await fire.told('ok');
-      const beside = await underFire(house, other, async ({ more }) => {
+      const beside = await underFire(house, other, async (there) => {
         await admin.set(gateKeys(saleId)[2], 'no hash');
         await fire.told('gate_unavailable');
-        await more(20);
+        await there.more(20);
       });
       elsewhere = beside.answers;
       await admin.del(...gateKeys(saleId));

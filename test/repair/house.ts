@@ -41,7 +41,6 @@ export const SHORT = {
   GATE_TIMEOUT_MS: '400',
   QUEUE_TIMEOUT_MS: '700',
   UNQUEUED_GRACE_MS: '1600',
-  LEASE_TTL_MS: '3000',
   LOST_GRACE_MS: '3600000',
   REBUILD_DRAIN_MS: '60000',
   DB_LOCK_TIMEOUT_MS: '800',
@@ -77,7 +76,8 @@ export async function closeHouse(house: House): Promise<void> {
 export async function anotherApi(house: House, env: Record<string, string>) {
   const { config, log, ...wired } = house.another(env);
   await gateIsThere(wired);
-  const { app } = await buildApp({ stores: wired.stores, sqs: wired.sqs, config, logger: wired.logger });
+  const { app, directory } = await buildApp({ stores: wired.stores, sqs: wired.sqs, config, logger: wired.logger });
+  await directory.refresh();
   const close = async () => {
     await app.close();
     await wired.close();
