@@ -1,0 +1,73 @@
+/** Three keepers that are started, stopped and killed again and again while orders become due: each expiry once. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import type { Hold } from '../../src/domain/reservation.ts';
+import { expectSound, until, type House } from '../ledger/house.ts';
+import type { Running } from '../repair/process.ts';
+import * as k from './keepers.ts';
+
+vi.setConfig({ testTimeout: 3 * k.PATIENCE_MS });
+
+const SALES = 12;
+const KEEPERS = 3;
+const RESTARTS = 4;
+
+let house: House;
+beforeAll(async () => {
+  house = await k.openStores();
+});
+afterAll(async () => {
+  await expectSound(house);
+  await house.close();
+});
+
+const sum = (all: Running[], of: 'expired' | 'released') =>
+  all.flatMap((keeper) => [...k.sweeps(keeper).values()]).reduce((total, swept) => total + swept[of], 0);
+
+test('nothing is handled twice, nothing is left', async () => {
+  const sales = await k.openSales(house, SALES, 1000);
+  const all: Running[] = [];
+  const begin = () => {
+    const keeper = k.keep(house);
+    all.push(keeper);
+    return keeper;
+  };
+  const slots = Array.from({ length: KEEPERS }, begin);
+
+  const due: Hold[] = [];
+  let loading = true;
+  const load = (async () => {
+    while (loading) {
+      for (const saleId of sales) due.push(await k.dueOrder(house, saleId));
+      await sleep(50);
+    }
+  })();
+  try {
+    await until(() => slots.some((keeper) => k.sweeps(keeper).size > 0), k.PATIENCE_MS);
+    for (let n = 0; n < RESTARTS; n += 1) {
+      const slot = n % KEEPERS;
+      const old = slots[slot] as Running;
+      old.kill(n % 2 === 0 ? 'SIGTERM' : 'SIGKILL');
+      const { code, signal } = await old.ended;
+      expect([code, signal]).toEqual(n % 2 === 0 ? [0, null] : [null, 'SIGKILL']);
+      const fresh = (slots[slot] = begin());
+      await until(async () => [...(await k.leases(house)).values()].includes(fresh.pid), k.PATIENCE_MS);
+    }
+  } finally {
+    loading = false;
+    await load;
+  }
+  await k.untilHandled(house, due);
+  await Promise.all(slots.map((keeper) => keeper.stop()));
+
+  const { rows } = await house.db.query(`select reservation_id from ledger_entries where kind = 'expiry'`);
+  expect(rows).toHaveLength(due.length);
+  for (const saleId of sales) {
+    expect(await house.gate.figures(saleId)).toMatchObject({ stock: 1000, held: 0, forfeited: 0 });
+  }
+  // Who was killed may not have come to log what it did; nobody logs what somebody else did.
+  expect(sum(all, 'expired')).toBeLessThanOrEqual(due.length);
+  expect(sum(all, 'expired')).toBeGreaterThan(due.length / 2);
+  expect(sum(all, 'released')).toBeLessThanOrEqual(due.length);
+  expect(await k.leases(house), 'a clean stop leaves no leases').toEqual(new Map());
+});
