@@ -9,7 +9,7 @@ import { checkSchema, migrate } from '../ledger/migrate.ts';
 import { getSale, ledgerFigures, listSales } from '../ledger/sales.ts';
 import { rebuild } from '../keeper/rebuild.ts';
 import { reconcile } from '../keeper/reconcile.ts';
-import { applySettings, putSale, setState } from '../operations/sales.ts';
+import { applySettings, putSale, resizeSale, setState } from '../operations/sales.ts';
 import { deadLetters } from '../queue/dead-letters.ts';
 import { createLogger, keeperOptions, rebuildOptions, wire, type Wired } from '../wiring.ts';
 
@@ -183,16 +183,10 @@ export function saleStateCommand(saleId: string, state: 'open' | 'paused' | 'end
 }
 
 export function saleResizeCommand(saleId: string, total: number): Promise<number> {
+  const checked = SaleSettings.shape.total.safeParse(total);
+  if (!checked.success) throw new Error(`a total of ${total} cannot be: ${checked.error.issues[0]?.message ?? ''}`);
   return withStores(async ({ stores }) => {
-    const sale = await getSale(stores.pool, saleId);
-    if (!sale) throw new Error(`there is no sale ${saleId}`);
-    const { amount, currency, startsAt, endsAt, name, holdSeconds, maxPerReservation } = sale;
-    const settings = checkedSettings(saleId, {
-      ...{ name, holdSeconds, maxPerReservation, total, price: { amount, currency } },
-      startsAt: new Date(startsAt).toISOString(),
-      endsAt: new Date(endsAt).toISOString(),
-    });
-    print((await putSale(stores, saleId, settings)).sale);
+    print(await resizeSale(stores, saleId, total));
     return 0;
   });
 }

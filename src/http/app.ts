@@ -64,6 +64,7 @@ export async function buildApp(deps: {
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } },
   });
   app.removeContentTypeParser('text/plain'); // JSON only; Fastify would read text as well
+  allowNoBody(app);
   const directory = new Directory(stores, config.REQUEST_DEADLINE_MS);
   const life = { draining: false };
   const inTime = { handlerTimeout: config.REQUEST_DEADLINE_MS };
@@ -98,6 +99,15 @@ export async function buildApp(deps: {
   refuseOtherMethods(app, methods);
   closeConnectionsThatFallIdle(app);
   return { app, directory, drain: () => (life.draining = true) };
+}
+
+/** Clients that name a content type with every request also do so where there is no body: DELETE, POST …/pause. */
+function allowNoBody(app: FastifyInstance): void {
+  const parse = app.getDefaultJsonParser('error', 'error');
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+    if (body === '') done(null, undefined);
+    else void parse(request, String(body), done);
+  });
 }
 
 function buyersCheck(config: Config, logger: Logger): Api['buyersOnly'] {

@@ -62,6 +62,11 @@ export function setState(stores: Both, saleId: string, state: Exclude<SaleState,
   });
 }
 
+/** Changes the total alone. @throws {SaleConflict} when more than that is held or sold */
+export function resizeSale(stores: Both, saleId: string, total: number): Promise<Sale> {
+  return alter(stores, saleId, (now) => ({ ...now, total }));
+}
+
 /**
  * Closes an ended sale in which nothing is live but what is paid, removes its gate and withdraws what was not sold: its
  * total is from then on what was sold. Repeatable.

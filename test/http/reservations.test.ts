@@ -7,6 +7,7 @@ import { privateRedis } from '../support/servers.ts';
 import { freshStores, type Stores } from '../support/stores.ts';
 import {
   ask,
+  asShop,
   deliver,
   eventOf,
   expectProblem,
@@ -137,6 +138,12 @@ test('given up while it is still in the queue: CANCELLED stays, and the unit is 
   expect(await gateState(api, saleId)).toMatchObject({ stock: '0', held: '1' });
   const ledger = await api.db.query('select sold from sale_stock where sale_id = $1', [saleId]);
   expect(ledger.rows).toEqual([{ sold: 1 }]);
+});
+
+test('given up by a client that names a content type with every request: 204', async () => {
+  const won = await win(api, await putSale(api), 'u');
+  const headers = { ...asShop, 'content-type': 'application/json' };
+  expect((await ask(api, reservationUrl(won), { method: 'DELETE', headers })).statusCode).toBe(204);
 });
 
 test('paid: 409 already_paid, also when payment and cancel come at once: never both', async () => {
