@@ -1,5 +1,4 @@
 /** Redis fails over to a replica that is behind: the gate is as it was a while ago, and does not know it. */
-import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { setState } from '../../src/operations/sales.ts';
 import { cancelReservation } from '../../src/operations/cancel.ts';
@@ -97,25 +96,22 @@ describe(arrows.failedOver.when, () => {
   test('nothing is settled while a live order lacks its hold, however often the keeper looks', async () => {
     const saleId = await h.newSale(house, { total: 2 });
     const goBack = await h.remember(house, saleId);
-    const [first, other] = [await h.winOrder(house, saleId, 'ann'), await h.winOrder(house, saleId, 'bob')];
+    const [first, gone] = [await h.winOrder(house, saleId, 'ann'), await h.winOrder(house, saleId, 'bob')];
     await goBack();
     const surplus = await h.winOrder(house, saleId, 'eve');
     expect(await status(surplus)).toBe('REJECTED');
-    await h.win(house, saleId, 'ann'); // her new hold stands in the way of her old one
-    await h.keep(house);
-    expect(await heldBy(saleId, 'bob')).toBe(other.reservationId);
-    const seen = await h.books(house, saleId);
-    await h.keep(house);
-    expect(await h.books(house, saleId)).toEqual(seen);
-    expect(seen).toMatchObject({ stock: 0, held: 2, forfeited: 0 });
-    const blocking = await house.gate.hold(saleId, 'ann');
-    if (!blocking) throw new Error('ann holds nothing');
-    await h.send(house, blocking);
+    await h.cancel(house, gone);
+    const again = await h.win(house, saleId, 'ann'); // stands in the way of her first one
+    for (let n = 0; n < 2; n += 1) {
+      await h.keep(house);
+      expect(await h.books(house, saleId)).toMatchObject({ stock: 0, held: 1, forfeited: 1, sold: 1 });
+    }
+    await h.send(house, again);
     await h.drain(house);
-    await h.keep(house);
-    await h.keep(house);
+    expect(await status(again)).toBe('REJECTED');
+    for (let n = 0; n < 2; n += 1) await h.keep(house);
     expect(await heldBy(saleId, 'ann')).toBe(first.reservationId);
-    expect(await h.books(house, saleId)).toMatchObject({ stock: 0, held: 2, forfeited: 0, sold: 2 });
+    expect(await h.books(house, saleId)).toMatchObject({ stock: 1, held: 1, forfeited: 0, sold: 1 });
   });
 
   test('a forgotten pause, price and limit are applied again; an older version never is', async () => {
@@ -162,21 +158,5 @@ describe(arrows.failedOver.when, () => {
     await h.keep(house);
     expect(await house.gate.figures(saleId)).toMatchObject({ total: 4, stock: 4 });
     expect((await h.saleOf(house, saleId)).settings).toBe((figures?.settings ?? 0) + 2);
-  });
-
-  test('the same id is never sold twice by a gate that went back: its message comes again as a redelivery', async () => {
-    const saleId = await h.newSale(house, { total: 1 });
-    const goBack = await h.remember(house, saleId);
-    const asking = { userId: 'ann', reservationId: randomUUID(), qty: 1 };
-    const ask = () => house.gate.reserve(saleId, asking, performance.now() + 1000);
-    const first = await ask();
-    await goBack();
-    const second = await ask();
-    if (first.outcome !== 'ok' || second.outcome !== 'ok') throw new Error(`${first.outcome}, ${second.outcome}`);
-    await h.send(house, first.hold);
-    await h.send(house, second.hold);
-    await h.drain(house);
-    await h.keep(house);
-    expect(await h.books(house, saleId)).toMatchObject({ stock: 0, held: 1, sold: 1 });
   });
 });

@@ -22,7 +22,7 @@ export type Fire = {
 /** Buyers at once. Each presses again until they hold, as buyers do, and then the next one comes. */
 const AT_ONCE = 40;
 /** For a machine that is busy: how much later than the deadline an answer may be measured. */
-const SLACK_MS = 1000;
+export const SLACK_MS = 1000;
 
 /**
  * @returns what everybody was told, once `during` is over and the last one was answered; and the longest that any queue

@@ -47,7 +47,13 @@ export type Flow = {
 
 /** For processes that are started on a machine that is busy. */
 const CRASHING = {
-  ...{ LOG_LEVEL: 'info', KEEPER_INTERVAL_MS: '50', PROVIDER_TIMEOUT_MS: '300', SHUTDOWN_DEADLINE_MS: '9000' },
+  ...{
+    UNQUEUED_GRACE_MS: '1600',
+    KEEPER_INTERVAL_MS: '50',
+    LOG_LEVEL: 'info',
+    PROVIDER_TIMEOUT_MS: '300',
+    SHUTDOWN_DEADLINE_MS: '9000',
+  },
 };
 
 /** The sale that scenes by themselves are about. */
