@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { afterEach, describe, expect, test } from 'vitest';
 import { Overloaded, TooLate } from '../../src/batcher.ts';
 import type { Outcome } from '../../src/domain/outcomes.ts';
-import { GateUnavailable, type Gate } from '../../src/gate/gate.ts';
+import { Gate, GateUnavailable } from '../../src/gate/gate.ts';
 import { anotherGate, ask, inTime, openSale, startSystem, type System } from '../races/system.ts';
 import { until } from '../races/until.ts';
 import { privateRedis } from '../support/servers.ts';
@@ -64,7 +64,14 @@ test('Redis stops: every call ends while it stands still; it goes on, and nothin
   const { server, system, saleId, probe } = await ownSystem({ timeoutMs: 400 });
   const { gate } = system.stores;
   await pressUntil(gate, saleId, 'early');
+  // A client with no limit of its own, which also sends again: the gate alone ends its calls.
+  const patient = new Redis(server.url);
+  cleanUp.push(() => patient.disconnect());
+  const slow = new Gate(patient, { timeoutMs: 400, batch: 10, pending: 10 });
+  await slow.check();
+  const late = randomUUID();
   server.kill('SIGSTOP');
+  allRefused(await settled([ask(slow, saleId, 'late', 1, late), slow.check(), slow.release(saleId, [])]));
   // If one of these did not end by itself, this test would not: Redis is let on only afterwards.
   allRefused(await settled(Array.from({ length: 300 }, (_, n) => ask(gate, saleId, `u${n % 8}`))));
   allRefused(await settled([gate.figures(saleId), gate.hold(saleId, 'early'), gate.check(), gate.release(saleId, [])]));
@@ -73,7 +80,9 @@ test('Redis stops: every call ends while it stands still; it goes on, and nothin
   await probe.checkRules();
   for (let n = 0; n < 8; n += 1) expect('hold' in (await pressUntil(gate, saleId, `u${n}`))).toBe(true);
   await probe.checkRules();
-  expect((await probe.read()).held).toBe(9);
+  // The caller gave up, the command ran later: the hold is found, with the id that was minted before.
+  expect(await pressUntil(gate, saleId, 'late')).toMatchObject({ outcome: 'dup', hold: { reservationId: late } });
+  expect((await probe.read()).held).toBe(10);
 });
 
 test('the connection is cut after the script ran: one unit, and pressing again gives the same reservation', async () => {
