@@ -35,9 +35,9 @@ test('nothing is handled twice, nothing is left', async () => {
   const slots = Array.from({ length: KEEPERS }, begin);
 
   const due: Hold[] = [];
-  let loading = true;
+  const over = new AbortController();
   const load = (async () => {
-    while (loading) {
+    while (!over.signal.aborted) {
       for (const saleId of sales) due.push(await k.dueOrder(house, saleId));
       await sleep(50);
     }
@@ -54,7 +54,7 @@ test('nothing is handled twice, nothing is left', async () => {
       await until(async () => [...(await k.leases(house)).values()].includes(fresh.pid), k.PATIENCE_MS);
     }
   } finally {
-    loading = false;
+    over.abort();
     await load;
   }
   await k.untilHandled(house, due);

@@ -3,6 +3,7 @@
  * has the shard, and is refused by the ledger, or by the gate.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import type { Hold } from '../../src/domain/reservation.ts';
 import { shardOf } from '../../src/domain/shard.ts';
 import { expireDue } from '../../src/ledger/orders.ts';
 import { expectSound, until, type House } from '../ledger/house.ts';
@@ -73,15 +74,14 @@ async function expectToCarryOn(): Promise<void> {
 
 test('the ledger refuses it: the token that it draws on is not the newest', async () => {
   const [saleId = ''] = sales;
-  let due;
-  await freezeAt(toPostgres, 'check-token', async () => (due = await k.dueOrder(house, saleId)));
-  if (!due) throw new Error('there is no order');
+  const due: Hold[] = [];
+  await freezeAt(toPostgres, 'check-token', async () => due.push(await k.dueOrder(house, saleId)));
   await k.untilShared(house, shards, other.pid);
-  expect((await k.handled(house, [due]))[0], 'the frozen one has the sale’s row').toMatchObject({ expiries: 0 });
+  expect((await k.handled(house, due))[0], 'the frozen one has the sale’s row').toMatchObject({ expiries: 0 });
   toPostgres.pass();
   await until(() => toPostgres.answered() !== '', k.PATIENCE_MS);
   frozen.kill('SIGCONT');
-  await k.untilHandled(house, [due]);
+  await k.untilHandled(house, due);
   await until(() => k.sweeps(other).get(shardOf(saleId))?.expired === 1, k.PATIENCE_MS);
   await expectToCarryOn();
   expect(k.sweeps(frozen).get(shardOf(saleId)), 'it has ended nothing').toBeUndefined();
