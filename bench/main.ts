@@ -6,6 +6,7 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { migrate } from '../src/ledger/migrate.ts';
 import type { Bench, Part, Section, StartFlashgate } from './bench.ts';
+import { killChildren } from './lib/child.ts';
 import { parentOf } from './lib/cpu.ts';
 import { Load } from './lib/load.ts';
 import { runFlashgate } from './lib/targets.ts';
@@ -25,27 +26,45 @@ export function chosen(only: string[]): Part[] {
   return only.length === 0 ? PARTS : PARTS.filter(({ name }) => only.includes(name));
 }
 
-/** @returns the exit code: 0, whatever was reached; a goal that is missed is shown, not punished */
+/**
+ * @returns the exit code: 0, whatever was reached; a goal that is missed is shown, not punished
+ * @throws {Error} when something could not be measured, or a design oversold
+ */
 export async function bench(system: System, options: Options, say: (line: string) => void): Promise<number> {
   const parts = chosen(options.only);
   const { context, close } = await prepare(system, options, say);
-  const started = performance.now();
-  const sections: Section[] = [];
+  const asked = askedToEnd(system);
   try {
-    for (const part of parts) {
-      if (system.isEnding()) return 1;
-      const at = performance.now();
-      say(`\n${part.name}`);
-      sections.push(await part.run(context));
-      say(`${part.name}: ${Math.round((performance.now() - at) / 1000)} s`);
-      context.load = await context.load.renewed();
-    }
-    const path = await write(context, sections, { seconds: (performance.now() - started) / 1000, ...options });
-    say(`\nwritten: ${path}`);
+    await Promise.race([asked.promise, runAll(context, parts, options)]);
     return 0;
   } finally {
+    asked.stop();
     await close();
   }
+}
+
+async function runAll(context: Bench, parts: Part[], options: Options): Promise<void> {
+  const started = performance.now();
+  const sections: Section[] = [];
+  for (const part of parts) {
+    const at = performance.now();
+    context.say(`\n${part.name}`);
+    sections.push(await part.run(context));
+    context.say(`${part.name}: ${Math.round((performance.now() - at) / 1000)} s`);
+    context.load = await context.load.renewed();
+  }
+  const path = await write(context, sections, { seconds: (performance.now() - started) / 1000, ...options });
+  context.say(`\nwritten: ${path}`);
+}
+
+/** A promise that rejects once Ctrl-C or a signal has asked for the end. */
+function askedToEnd({ isEnding }: Pick<System, 'isEnding'>) {
+  const { promise, reject } = Promise.withResolvers<never>();
+  promise.catch(() => undefined); // also when the work was done first
+  const timer = setInterval(() => {
+    if (isEnding()) reject(new Error('ended before everything was measured'));
+  }, 100);
+  return { promise, stop: () => clearInterval(timer) };
 }
 
 async function prepare({ env, folder, flashgate }: System, { quick }: Options, say: (line: string) => void) {
@@ -54,6 +73,7 @@ async function prepare({ env, folder, flashgate }: System, { quick }: Options, s
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 4 });
   const peers = await createPeersDatabase(databaseUrl, pool);
   const redis = new Redis(env['REDIS_URL'] ?? '');
+  for (const store of [redis, pool, peers.pool]) store.on('error', () => undefined); // whoever asks it is told
   const secrets = newSecrets();
   const worker = runFlashgate({ flashgate, env, secrets, folder }, 'work');
   const context: Bench = {
@@ -64,8 +84,9 @@ async function prepare({ env, folder, flashgate }: System, { quick }: Options, s
     load: await Load.start(),
   };
   const close = async () => {
+    killChildren();
     worker.kill('SIGTERM');
-    await Promise.all([worker.done, context.load.stop()]);
+    await worker.done;
     redis.disconnect();
     await Promise.all([pool.end(), peers.pool.end()]);
   };

@@ -1,5 +1,19 @@
 /** The parts of the bench, in the order in which they run. */
 import type { Part } from './bench.ts';
+import { flatness } from './parts/flat.ts';
+import { gateAlone } from './parts/gate.ts';
+import { ladder } from './parts/ladder.ts';
+import { ledgerAlone } from './parts/ledger.ts';
 import { refusal } from './parts/refusal.ts';
+import { sideBySide } from './parts/rush.ts';
+import { times } from './parts/times.ts';
 
-export const PARTS: Part[] = [{ name: 'refusal', run: refusal }];
+export const PARTS: Part[] = [
+  { name: 'refusal', run: refusal },
+  { name: 'rush', run: sideBySide },
+  { name: 'ladder', run: ladder },
+  { name: 'gate', run: gateAlone },
+  { name: 'ledger', run: ledgerAlone },
+  { name: 'times', run: times },
+  { name: 'flat', run: flatness },
+];

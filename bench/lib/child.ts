@@ -2,6 +2,13 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 
+const running = new Set<ChildProcess>();
+
+/** Ends all that still run, at once: for the end of the bench, whatever it was doing. */
+export function killChildren(): void {
+  for (const child of running) child.kill('SIGKILL');
+}
+
 /**
  * Starts a TypeScript file as a process and waits for its first message.
  * @returns the child, and that message
@@ -17,6 +24,8 @@ export async function startChild(
     ...(cwd === undefined ? {} : { cwd }),
     serialization: 'advanced',
   });
+  running.add(child);
+  child.once('exit', () => running.delete(child));
   const [first] = await Promise.race([once(child, 'message'), endedEarly(child, file)]);
   return { child, first };
 }
@@ -24,6 +33,26 @@ export async function startChild(
 async function endedEarly(child: ChildProcess, file: string): Promise<never[]> {
   const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
   throw new Error(`${file} ended (${signal ?? `exit code ${String(code)}`}) before it was ready`);
+}
+
+/**
+ * Sends a message and waits for the next one that comes back.
+ * @throws {Error} when the child ends instead; it has said why on standard error
+ */
+export async function ask(child: ChildProcess, message: object): Promise<unknown> {
+  const heard = new AbortController();
+  const { signal } = heard;
+  const ended = once(child, 'exit', { signal }).then(([code]) => {
+    throw new Error(`a helper of the bench ended in the middle of its work (exit code ${String(code)})`);
+  });
+  ended.catch(() => undefined); // called off when the answer came first
+  child.send(message);
+  try {
+    const [reply] = (await Promise.race([once(child, 'message', { signal }), ended])) as [unknown];
+    return reply;
+  } finally {
+    heard.abort();
+  }
 }
 
 /** Asks a child to end, and waits until it has. */
@@ -34,7 +63,7 @@ export async function endChild(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-/** In a child: says that it is ready, and ends it when the bench lets go of it. */
+/** In a child: says that it is ready; when the bench lets go of it, `close` is called and the process exits. */
 export function ready(message: object, close: () => void | Promise<void>): void {
   process.send?.(message);
   process.once('disconnect', () => {

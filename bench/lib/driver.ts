@@ -11,7 +11,7 @@ import { ready } from './child.ts';
 const OPENED_AT_ONCE = 100;
 const HOST = '127.0.0.1';
 /** A loop that still waits so long after the last press gives up on the rest. */
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 10_000;
 
 let connections: Connection[] = [];
 let openTo = '';

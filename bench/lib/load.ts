@@ -1,8 +1,7 @@
 /** The bench's side of the load driver (driver.ts): jobs go over, results come back. */
 import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
-import { endChild, startChild } from './child.ts';
+import { ask, endChild, startChild } from './child.ts';
 
 export type Job = {
   port: number;
@@ -42,8 +41,7 @@ export class Load {
 
   /** @throws {Error} when the connections cannot be opened */
   async run(job: Job): Promise<JobResult> {
-    this.#child.send(job);
-    const [reply] = (await once(this.#child, 'message')) as [{ result: JobResult } | { error: string }];
+    const reply = (await ask(this.#child, job)) as { result: JobResult } | { error: string };
     if ('error' in reply) throw new Error(`the load could not be driven: ${reply.error}`);
     return reply.result;
   }

@@ -12,7 +12,7 @@ export async function machine({ redis, pool, env }: Bench): Promise<[string, str
   const [, version = 'unknown'] = /(?:valkey|redis)_version:(\S+)/.exec(await redis.info('server')) ?? [];
   const setting = async (name: string) =>
     (await pool.query<Record<string, string>>(`show ${name}`)).rows[0]?.[name] ?? 'unknown';
-  const [, appendonly = ''] = (await redis.config('GET', 'appendonly')) as string[];
+  const [, appendonly = ''] = await redis.config('GET', 'appendonly');
   return [
     ['date', new Date().toISOString().slice(0, 16).replace('T', ' ') + ' UTC'],
     ['processor', `${availableParallelism()} cores, ${cpus()[0]?.model ?? 'unknown'}`],

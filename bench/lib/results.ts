@@ -1,6 +1,7 @@
 /** Writes bench/RESULTS.md and its charts, and puts the figures into the documents that quote them. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { format, resolveConfig } from 'prettier';
 import type { Bench, Section } from '../bench.ts';
 import { draw } from './chart.ts';
 import { insert } from './insert.ts';
@@ -13,8 +14,8 @@ const QUOTING = ['docs/scale.md', 'docs/when-not.md'];
 type Run = { seconds: number; quick: boolean; only: string[] };
 
 /**
- * A whole run rewrites RESULTS.md, the charts and the documents; a quick or partial one is written beside the run's own
- * files' folder only, so that it cannot be taken for the real thing.
+ * A whole run rewrites RESULTS.md, the charts and the documents; a quick or partial one is written to the state folder
+ * only, so that it cannot be taken for the real thing.
  * @returns where the results are
  */
 export async function write(bench: Bench, sections: Section[], run: Run): Promise<string> {
@@ -25,15 +26,20 @@ export async function write(bench: Bench, sections: Section[], run: Run): Promis
     writeFileSync(join(folder, 'charts', chart.file), draw(chart));
   }
   const path = join(folder, 'RESULTS.md');
-  writeFileSync(path, await document(bench, sections, run));
+  await writeMarkdown(path, await document(bench, sections, run));
   if (whole) {
     const figures = Object.assign({}, ...sections.map((section) => section.figures ?? {})) as Record<string, string>;
     for (const name of QUOTING) {
       const quoting = join(FOLDER, '..', name);
-      writeFileSync(quoting, insert(readFileSync(quoting, 'utf8'), figures));
+      await writeMarkdown(quoting, insert(readFileSync(quoting, 'utf8'), figures));
     }
   }
   return path;
+}
+
+/** As `npm run check` wants it. */
+async function writeMarkdown(path: string, text: string): Promise<void> {
+  writeFileSync(path, await format(text, { ...(await resolveConfig(path)), parser: 'markdown' }));
 }
 
 async function document(bench: Bench, sections: Section[], { seconds, quick, only }: Run): Promise<string> {

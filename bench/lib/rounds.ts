@@ -3,7 +3,7 @@ import type { Bench } from '../bench.ts';
 import { watch } from './cpu.ts';
 import type { Job, JobResult } from './load.ts';
 import { digits } from './stats.ts';
-import type { Recount, Target } from './targets.ts';
+import type { Design, Recount, Target } from './targets.ts';
 
 /** Microseconds of CPU per request. */
 export type Cpu = { server: number; worker: number; redis: number; postgres: number; driver: number };
@@ -59,6 +59,22 @@ export async function rush(bench: Bench, target: Target, units: number, press: P
 /** Few requests to a sale of its own, so that code is compiled and connections are open before anything is counted. */
 export async function warmUp(bench: Bench, target: Target, connections: number, requests: number): Promise<void> {
   await rush(bench, target, 10, { connections, requests });
+}
+
+const WARM = { connections: 200, requests: 3000 };
+
+/**
+ * Starts a design's server for one measurement, warms it up, ends it: no round is disturbed by servers that only wait,
+ * and the database's connections are all one design's.
+ */
+export async function freshly<T>(bench: Bench, design: Design, work: (target: Target) => Promise<T>): Promise<T> {
+  const target = await design.start(bench);
+  try {
+    await warmUp(bench, target, WARM.connections, bench.sizes.quick ? WARM.connections : WARM.requests);
+    return await work(target);
+  } finally {
+    await target.stop();
+  }
 }
 
 /** A round in one line, for the raw output. */

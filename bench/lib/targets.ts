@@ -113,7 +113,7 @@ const inFlashgate = (bench: Bench, url: string): Selling => ({
     return saleId;
   },
   recount: async (saleId, told) => {
-    for (const end = performance.now() + RECORDED_MS; ; await sleep(50)) {
+    for (const end = performance.now() + RECORDED_MS; ;) {
       const { rows } = await bench.pool.query<Record<'total' | 'sold' | 'ordered' | 'orders' | 'journal', number>>(
         `select total, sold,
            (select coalesce(sum(qty), 0)::int from sale_orders where sale_id = $1 and status = 'PENDING_PAYMENT') as ordered,
@@ -125,7 +125,10 @@ const inFlashgate = (bench: Bench, url: string): Selling => ({
       const [found] = rows;
       if (!found) throw new Error(`there is no sale ${saleId}`);
       const { total, sold, ordered, orders, journal } = found;
-      if (orders < told && performance.now() < end) continue; // still in the queue
+      if (orders < told && performance.now() < end) {
+        await sleep(50); // still in the queue
+        continue;
+      }
       const atGate = Number(await bench.redis.hget(`{sale:${saleId}}:sale`, 'held'));
       agree(saleId, { sold, ordered, journal, atGate, told }, orders);
       return { total, sold: ordered };
@@ -170,13 +173,14 @@ export async function startFlashgate(
 async function untilAnswers(url: string, ended: Promise<number>): Promise<void> {
   let code: number | undefined;
   void ended.then((value) => (code = value));
-  for (const end = performance.now() + READY_MS; performance.now() < end; await sleep(50)) {
+  for (const end = performance.now() + READY_MS; performance.now() < end;) {
     if (code !== undefined) throw new Error(`flashgate ended before it was ready (exit code ${code})`);
     const ok = await fetch(url).then(
       (reply) => reply.ok,
       () => false, // it does not listen yet
     );
     if (ok) return;
+    await sleep(50);
   }
   throw new Error(`flashgate was not ready after ${READY_MS / 1000} s`);
 }
@@ -225,16 +229,16 @@ export const DESIGNS = {
   noLatch: {
     name: 'flashgate, no latch',
     about: 'one process, every request a share of a batched script call',
-    start: (bench, options) => startFlashgate(bench, 'flashgate, no latch', { ...ONE, LATCH_MS: '0' }, options),
+    start: (bench, options = {}) => startFlashgate(bench, 'flashgate, no latch', { ...ONE, LATCH_MS: '0' }, options),
   },
   flashgate: {
     name: 'flashgate',
     about: 'one process, as shipped',
-    start: (bench, options) => startFlashgate(bench, 'flashgate', ONE, options),
+    start: (bench, options = {}) => startFlashgate(bench, 'flashgate', ONE, options),
   },
   allCores: {
     name: 'flashgate, all cores',
     about: 'as shipped, one process per core',
-    start: (bench, options) => startFlashgate(bench, 'flashgate, all cores', {}, options),
+    start: (bench, options = {}) => startFlashgate(bench, 'flashgate, all cores', {}, options),
   },
 } satisfies Record<string, Design>;

@@ -40,7 +40,7 @@ export async function refusal(bench: Bench): Promise<Section> {
   const ratios = of('flashgate', (round) => round.cpu.server).map(
     (us, n) => us / (of('bare', (round) => round.cpu.server)[n] ?? Number.NaN),
   );
-  const profiles = await Promise.all(await inTurn(PROFILED, (key) => profile(bench, DESIGNS[key])));
+  const profiles = await inTurn(PROFILED, (key) => profile(bench, DESIGNS[key]));
   const goals: Goal[] = [
     {
       what: 'a refusal while sold out: server CPU per request, against a bare Fastify route with the same schema and answer',
@@ -79,11 +79,41 @@ export async function refusal(bench: Bench): Promise<Section> {
       'refusal-bare-us': digits(median(of('bare', (round) => round.cpu.server))),
       'refusal-ratio': digits(median(ratios)),
       'refusal-per-core': digits(1e6 / median(of('flashgate', (round) => round.cpu.server))),
+      'cores-per-million': digits(median(of('flashgate', (round) => round.cpu.server))),
+      'redis-per-million': digits(median(of('flashgate', (round) => round.cpu.redis))),
+      'scale-table': scaleTable({
+        server: median(of('flashgate', (round) => round.cpu.server)),
+        askingServer: median(of('noLatch', (round) => round.cpu.server)),
+        askingRedis: median(of('noLatch', (round) => round.cpu.redis)),
+      }),
       'no-latch-us': digits(median(of('noLatch', (round) => round.cpu.server))),
       'no-latch-redis-us': digits(median(of('noLatch', (round) => round.cpu.redis))),
     },
     raw,
   };
+}
+
+/** The most of one API process' share that a latched sale asks of Redis: a look per period of 100 ms. */
+const LOOKS_PER_SECOND = 10;
+
+/** What the measured costs come to when buyers grow: cores by buyers per second. */
+function scaleTable({ server, askingServer, askingRedis }: Record<'server' | 'askingServer' | 'askingRedis', number>) {
+  const cores = (rate: number, us: number) => (rate * us) / 1e6;
+  const rows = [20_000, 200_000, 1_000_000, 2_000_000, 20_000_000].map((rate) => [
+    rate.toLocaleString('en-US'),
+    digits(cores(rate, server)),
+    digits(Math.max(1, Math.ceil(cores(rate, server))) * LOOKS_PER_SECOND),
+    digits(cores(rate, askingServer)),
+    digits(cores(rate, askingRedis)),
+  ]);
+  const head = [
+    'buyers per second',
+    'API cores',
+    'calls to Redis per second',
+    'not latched: API cores',
+    'not latched: Redis cores',
+  ];
+  return `\n${table(head, ...rows).join('\n')}\n`;
 }
 
 /** A sale of which this target knows that nothing is left. */

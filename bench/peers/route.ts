@@ -29,7 +29,6 @@ export async function serve(handler: Handler, close: () => Promise<unknown> = ()
   app.get('/livez', () => Promise.resolve({ status: 'ok' }));
   const { port } = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
   ready({ port: Number(port) }, async () => {
-    await app.close();
     await close();
   });
 }

@@ -42,12 +42,16 @@ export class Seller {
     return this.#ask('POST', `/admin/sales/${saleId}/${action}`, ADMIN);
   }
 
-  async #ask(method: string, path: string, token: string, body?: object): Promise<Answer> {
-    const headers = { authorization: `Bearer ${token}`, ...(body ? { 'content-type': 'application/json' } : {}) };
-    const reply = await fetch(this.url + path, { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) });
+  async #ask(method: string, path: string, token: string, payload?: object): Promise<Answer> {
+    const headers = { authorization: `Bearer ${token}`, ...(payload ? { 'content-type': 'application/json' } : {}) };
+    const reply = await fetch(this.url + path, {
+      method,
+      headers,
+      ...(payload ? { body: JSON.stringify(payload) } : {}),
+    });
     const text = await reply.text();
-    const document = (text === '' ? {} : JSON.parse(text)) as Record<string, unknown>;
-    return { status: reply.status, code: String(document['code'] ?? document['outcome'] ?? ''), body: document };
+    const body = (text === '' ? {} : JSON.parse(text)) as Record<string, unknown> & { code?: string; outcome?: string };
+    return { status: reply.status, code: body.code ?? body.outcome ?? '', body };
   }
 }
 
