@@ -8,6 +8,9 @@ import type { World } from './world.ts';
 
 const DAY_MS = 86_400_000;
 const CHANGE_TRIES = 3;
+/** For the APIs to come up: a start takes a second, or twenty where the machine is busy. */
+const UP_TRIES = 300;
+const UP_PAUSE_MS = 200;
 /** A visit that is this late is not caught up with: the machine is too slow for the load, and that is said. */
 const LATE_MS = 2000;
 
@@ -22,8 +25,8 @@ export async function openSales(world: World): Promise<void> {
         body: settings(plan),
       });
       if (answer && answer.status < 300) break;
-      if (tries > 100) throw new Error(`sale ${plan.saleId} could not be created: ${JSON.stringify(answer)}`);
-      await sleep(200);
+      if (tries > UP_TRIES) throw new Error(`sale ${plan.saleId} could not be created: ${JSON.stringify(answer)}`);
+      await sleep(UP_PAUSE_MS);
     }
   }
   for (const api of [0, 1] as const) {
@@ -33,10 +36,13 @@ export async function openSales(world: World): Promise<void> {
 
 /** A sale of a moment ago is another API's secret for a moment. */
 async function untilKnown(world: World, api: 0 | 1, saleId: string): Promise<void> {
-  for (let tries = 0; tries < 100; tries += 1) {
-    const { status } = await fetch(`${world.apiUrl(api)}/sales/${saleId}`);
+  for (let tries = 0; tries < UP_TRIES; tries += 1) {
+    const status = await fetch(`${world.apiUrl(api)}/sales/${saleId}`).then(
+      (answer) => answer.status,
+      () => undefined, // it does not listen yet
+    );
     if (status === 200) return;
-    await sleep(200);
+    await sleep(UP_PAUSE_MS);
   }
   throw new Error(`an API does not come to know sale ${saleId}`);
 }

@@ -13,7 +13,7 @@ import { spawnDetached } from '../scripts/lib/processes.js';
 const COMMAND = { api: 'serve', worker: 'work', keeper: 'keep' } as const;
 /** Pause before a process that ended by itself is started again. */
 const AGAIN_MS = 400;
-/** How a process begins to say why it cannot start, in its last line: a start may fail while a store is away. */
+/** How a process says why it cannot start, as it may while a store is away. One that breaks off says no such thing. */
 const CANNOT_START = 'flashgate: ';
 /** For a clean end, before SIGKILL: a little more than the product allows itself. */
 const PATIENCE_MS = 8000;
@@ -87,8 +87,8 @@ export class Member {
   #ended(child: ChildProcess, how: string, begun: { at: number; logged: number }, resolve: () => void): void {
     resolve();
     if (!this.#wanted || child !== this.#child) return;
-    const said = readFileSync(this.#options.logFile).subarray(begun.logged).toString().trimEnd().split('\n').at(-1);
-    const started = said?.startsWith(CANNOT_START) !== true;
+    const said = readFileSync(this.#options.logFile).subarray(begun.logged).toString().split('\n');
+    const started = !said.some((line) => line.startsWith(CANNOT_START));
     this.ownEnds.push({ how, upMs: performance.now() - begun.at, started });
     setTimeout(() => {
       if (this.#wanted && child === this.#child) this.start();
