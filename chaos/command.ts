@@ -6,7 +6,8 @@ import { PREFERENCES, type PreferenceName } from './preferences.ts';
 import { prove } from './prove.ts';
 import { runOnce } from './run.ts';
 
-const QUICK = { seed: 7, minutes: 0.5 };
+/** A seed whose half a minute has every kind of fault but those that make the gate forget: no winner may be refused in it. */
+export const QUICK = { seed: 94, minutes: 0.5 };
 const WRONG_USAGE = 64;
 
 type Given = {

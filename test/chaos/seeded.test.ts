@@ -1,5 +1,6 @@
 /** What a seed decides: the script of faults and every visit, the same each time, and nothing but the seed decides it. */
 import { describe, expect, test } from 'vitest';
+import { QUICK } from '../../chaos/command.ts';
 import { FATES, drawVisit, SALES, type Visit } from '../../chaos/plan.ts';
 import { PREFERENCES, type PreferenceName } from '../../chaos/preferences.ts';
 import { Random } from '../../chaos/random.ts';
@@ -79,6 +80,13 @@ describe('the script', () => {
       faults.map(({ kind }) => kind),
     );
     expect([...new Set(kinds)].sort()).toEqual((Object.keys(KINDS) as Kind[]).sort());
+  });
+
+  test('the quick run has every kind but those that make the gate forget', () => {
+    const { faults, losesGate } = script(QUICK.seed, { forMs: QUICK.minutes * MINUTE_MS });
+    expect(losesGate).toBe(false);
+    const wanted = (Object.keys(KINDS) as Kind[]).filter((kind) => !LOSES_GATE.includes(kind));
+    expect(new Set(faults.map(({ kind }) => kind))).toEqual(new Set(wanted));
   });
 
   test('what is broken is not broken again before it is back', () => {
