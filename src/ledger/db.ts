@@ -48,8 +48,9 @@ export function createPool(options: DbOptions): Pool {
     types: ownTypes,
   });
   pool.on('error', options.onIdleError);
-  // A server that dies may say so in the very packet that says that a new connection is ready: before whoever asked for
-  // it can listen. Unheard, it would end the process; the next statement on that connection tells of it anyway.
+  // A server that dies may say so in the very packet that says that a new connection is ready, before whoever asked for
+  // it can listen; and a connection can be lost between two statements. Unheard, either would end the process; the next
+  // statement on that connection tells of it anyway.
   pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;
 }
@@ -88,11 +89,6 @@ const READ_ONLY = '25006';
 async function once<T>(pool: Pool, work: (client: Queryable) => Promise<T>): Promise<T> {
   const client = await pool.connect().catch(tell);
   let usable = true;
-  // A connection can be lost between two statements: the next one tells of it. Unheard, it would end the process.
-  const onLost = () => {
-    usable = false;
-  };
-  client.on('error', onLost);
   try {
     await client.query('begin').catch(tell);
     const result = await work(client);
@@ -107,7 +103,6 @@ async function once<T>(pool: Pool, work: (client: Queryable) => Promise<T>): Pro
     // A connection in an unknown state is not given back to the pool, nor one to a server that was demoted: its name may
     // point to the new one by now.
     client.release(!usable);
-    client.off('error', onLost);
   }
 }
 
@@ -122,13 +117,6 @@ function rollBack(client: pg.PoolClient): Promise<boolean> {
 export function sqlState(error: unknown): string | undefined {
   if (error instanceof pg.DatabaseError) return error.code;
   if (error instanceof Error && error.cause !== undefined) return sqlState(error.cause);
-  return undefined;
-}
-
-/** The constraint that a write broke, if that is what happened. */
-export function brokenConstraint(error: unknown): string | undefined {
-  if (error instanceof pg.DatabaseError) return error.constraint;
-  if (error instanceof Error && error.cause !== undefined) return brokenConstraint(error.cause);
   return undefined;
 }
 

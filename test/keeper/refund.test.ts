@@ -27,7 +27,7 @@ beforeAll(async () => {
   standin = await startProvider({ webhookUrl: `${own}/webhooks/payments`, webhookSecret: SECRET, token: TOKEN });
 });
 beforeEach(() => {
-  provider = counting(httpProvider({ baseUrl: standin.url, token: TOKEN, timeoutMs: 500 }));
+  provider = counting(httpProvider({ baseUrl: standin.url, token: TOKEN, timeoutMs: 1000 }));
 });
 afterEach(() => faults({ pendingRefundsMs: null }));
 afterAll(async () => {
@@ -116,8 +116,8 @@ test('the provider made it, and the process died before it was written down: the
 test.each([
   ['fails after it made it', { status: 500, made: true }],
   ['fails', { status: 503 }],
-  ['hangs after it made it', { hang: 2000, made: true }],
-  ['hangs', { hang: 2000 }],
+  ['hangs after it made it', { hang: 2500, made: true }],
+  ['hangs', { hang: 2500 }],
   ['asks for patience', { status: 429 }],
 ])('a provider that %s: tried again, one refund', async (_, fault) => {
   const paymentId = await owed();
@@ -163,7 +163,7 @@ test('a provider that refuses: FAILED, visible, never tried again', async () => 
 
 test('a token that is wrong, or being replaced, refuses no refund', async () => {
   const paymentId = await owed();
-  expect(await pass(httpProvider({ baseUrl: standin.url, token: 'the-old-one', timeoutMs: 500 }))).toMatchObject({
+  expect(await pass(httpProvider({ baseUrl: standin.url, token: 'the-old-one', timeoutMs: 1000 }))).toMatchObject({
     again: 1,
     failed: 0,
   });

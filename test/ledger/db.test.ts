@@ -37,7 +37,7 @@ describe('time limits', () => {
       const failures = await Promise.all(
         Array.from({ length: 100 }, () => failure(query(pool, select('select pg_sleep(10)')))),
       );
-      expect(performance.now() - started).toBeLessThan(5000);
+      expect(performance.now() - started).toBeLessThan(10_000);
       for (const error of failures) expect(error).toBeInstanceOf(LedgerUnavailable);
       expect(await query(pool, select('select 1 as one'))).toEqual([{ one: 1 }]);
       expect({ all: pool.totalCount, waiting: pool.waitingCount }).toMatchObject({ waiting: 0 });

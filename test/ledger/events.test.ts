@@ -92,6 +92,10 @@ const happen: Record<string, (hold: Hold) => Promise<unknown>> = {
     await report(paid(hold));
     await report(event(hold, 'payment.canceled'));
   },
+  'payment.canceled of a payment that was captured, but too small': async (hold) => {
+    await money(hold, { amount: hold.amount - 1 });
+    await report(event(hold, 'payment.canceled'));
+  },
   'payment.canceled, then succeeded': async (hold) => {
     await report(event(hold, 'payment.canceled'));
     await report(paid(hold));
@@ -164,6 +168,7 @@ const expected: Record<keyof typeof happen, Record<Status, string>> = {
   'payment.failed, then succeeded': captured,
   'payment.canceled': { ...SAME, PENDING_PAYMENT: 'CANCELLED' },
   'payment.canceled of the captured payment': captured,
+  'payment.canceled of a payment that was captured, but too small': mismatch,
   'payment.canceled, then succeeded': { ...captured, PENDING_PAYMENT: 'CANCELLED; pay OWED cancelled PENDING' },
   'cancelled by the buyer': { ...SAME, none: 'CANCELLED', PENDING_PAYMENT: 'CANCELLED' },
   'sweep before its time': SAME,

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Hold } from '../../src/domain/reservation.ts';
 import { sweep } from '../../src/keeper/sweep.ts';
-import { LedgerUnavailable } from '../../src/ledger/db.ts';
+import { LedgerUnavailable, type Pool } from '../../src/ledger/db.ts';
 import { expireDue, record } from '../../src/ledger/orders.ts';
 import { applyEvent, claimParked, settleParked } from '../../src/ledger/payments.ts';
 import { cancelReservation } from '../../src/operations/cancel.ts';
@@ -72,7 +72,7 @@ async function moneyOf(hold: Pick<Hold, 'reservationId'>) {
   return rows;
 }
 
-describe('at the same moment', () => {
+describe('at the same moment', { timeout: 90_000 }, () => {
   const ROUNDS = 1000;
 
   test('the same event 20 times in parallel: one transition, all are told that it is durable', async () => {
@@ -201,7 +201,47 @@ describe('at the same moment', () => {
   });
 });
 
+/** The same pool, but a transaction on it stops before a statement until it is told to go on. */
+function pausing(pool: Pool, before: string) {
+  const [reached, goOn] = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()];
+  const connect = async () => {
+    const client = await pool.connect();
+    const query = async (statement: { name?: string }, ...rest: unknown[]) => {
+      if (statement.name === before) {
+        reached.resolve(undefined);
+        await goOn.promise;
+      }
+      return (client.query.bind(client) as (...args: unknown[]) => Promise<unknown>)(statement, ...rest);
+    };
+    return { query, release: client.release.bind(client) };
+  };
+  const paused = { connect, query: pool.query.bind(pool) } as unknown as Pool;
+  return { pool: paused, reached: reached.promise, goOn: goOn.resolve };
+}
+
 describe('money that comes before its order', () => {
+  test('and the order with all its worker does, between the webhook’s look and its commit: the webhook looks again', async () => {
+    const hold = await win(house, await newSale(house), 'ann');
+    const paused = pausing(house.pool, 'conclude-event');
+    const paying = applyEvent(paused.pool, paid(hold));
+    await paused.reached; // it has seen no order
+    expect(await recordHolds(house.stores, [hold])).toEqual(['PENDING_PAYMENT']); // and the worker no money
+    paused.goOn(undefined);
+    expect(await paying).toMatchObject({ state: 'applied', outcome: 'paid' });
+    expect(await orderOf(house, hold)).toMatchObject({ status: 'PAID' });
+  });
+
+  test('all of it, before the order’s own commit: the worker looks again', async () => {
+    const hold = await win(house, await newSale(house), 'ann');
+    const paused = pausing(house.pool, 'insert-orders');
+    const recording = recordHolds({ ...house.stores, pool: paused.pool }, [hold]);
+    await paused.reached;
+    expect(await pay(hold)).toMatchObject({ state: 'parked' });
+    paused.goOn(undefined);
+    expect(await recording).toEqual(['PENDING_PAYMENT']);
+    expect(await orderOf(house, hold)).toMatchObject({ status: 'PAID' });
+  });
+
   test('is kept, then pays it, also when worker and webhook died before they looked for each other', async () => {
     const hold = await win(house, await newSale(house), 'ann');
     expect(await pay(hold)).toMatchObject({ state: 'parked' });

@@ -93,7 +93,7 @@ test('what can never be done goes to the dead-letter queue after its receives; i
       house,
       good.flatMap((hold, n) => [...poison.slice(2 * n, 2 * n + 2), hold]),
     );
-    await until(async () => (await recorded(saleId)) === 5, 3000);
+    await until(async () => (await recorded(saleId)) === 5, 8000);
     expect(await untilEmpty(house, 30_000)).toBe(poison.length);
   });
   expect(await statuses(saleId)).toEqual({ PENDING_PAYMENT: 5 });
@@ -233,7 +233,7 @@ test('a sale that stays locked: its message stays in hand, no other sale waits, 
   await house.db.query('select 1 from sale_stock where sale_id = $1 for update', [saleId]);
   await withWorker({ ...house, ...impatient }, async () => {
     await send(house, [stuck, free]);
-    await until(async () => (await recorded(other)) === 1, 2000);
+    await until(async () => (await recorded(other)) === 1);
     await sleep(4000); // more than the back-off of a message that is given back
     expect(await orderOf(house, stuck)).toBeUndefined();
     await house.db.query('rollback');
