@@ -99,17 +99,23 @@ function toldHasOrder(evidence: Evidence): Check {
   for (const told of evidence.model.told.values()) {
     if (orders.has(told.reservationId)) continue;
     const what = `${told.userId} was told of ${told.reservationId} at ${clock(told.firstAt)}, and there is no such order`;
-    (lostTwice(evidence.struck, told) ? excused : findings).push(what);
+    const why = lostTwice(evidence.struck, told);
+    if (why === undefined) findings.push(what);
+    else excused.push(`${what}: ${why}`);
   }
   return check('told_has_order', 'whoever was told ok has an order', evidence.model.told.size, findings, excused);
 }
 
-/** The one loss that nobody can repair: gate and queue forgot the same winner before the ledger had heard of it. */
-function lostTwice(struck: Struck[], { reservedAt, lastAt }: ToldOften): boolean {
+/**
+ * The one loss that nobody can repair: gate and queue forgot the same winner before the ledger had heard of it.
+ * @returns when each of them did; undefined when that was not so
+ */
+function lostTwice(struck: Struck[], { reservedAt, lastAt }: ToldOften): string | undefined {
   const soon = (at: number) => at > reservedAt - 100 && at < lastAt + AFTERMATH_MS;
-  const gateForgot = struck.some(({ forgot }) => forgot && soon(forgot.at) && forgot.since < reservedAt + 100);
-  const queueForgot = struck.some(({ kind, startedAt }) => kind === 'queue-empty' && soon(startedAt));
-  return gateForgot && queueForgot;
+  const gate = struck.find(({ forgot }) => forgot && soon(forgot.at) && forgot.since < reservedAt + 100)?.forgot?.at;
+  const queue = struck.find(({ kind, startedAt }) => kind === 'queue-empty' && soon(startedAt))?.startedAt;
+  if (gate === undefined || queue === undefined) return undefined;
+  return `won at ${clock(reservedAt)}, the queue forgot at ${clock(queue)}, the gate at ${clock(gate)}`;
 }
 
 function orderAsTold(evidence: Evidence): Check {
