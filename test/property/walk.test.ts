@@ -56,6 +56,9 @@ async function checkMoney(world: World, model: Model): Promise<void> {
   }
 }
 
+/** What walks have come to, to see that they go everywhere. */
+const reached = new Set<string>();
+
 async function checkRest(world: World, model: Model): Promise<void> {
   expect(world.queue.messages).toEqual([]);
   for (const { id, status, atGate, mark } of model.all()) {
@@ -63,14 +66,14 @@ async function checkRest(world: World, model: Model): Promise<void> {
     expect({ atGate, mark }).toEqual({ atGate: status === 'PAID', mark: undefined });
   }
   const refunded = (await world.payments()).filter(({ status }) => status === 'OWED');
-  for (const { refundStatus } of refunded) expect(refundStatus).toBe('SUCCEEDED');
+  for (const { refundStatus, reason } of refunded) {
+    expect(refundStatus).toBe('SUCCEEDED');
+    reached.add(`refund: ${reason ?? ''}`);
+  }
   const amounts = refunded.filter(({ amount }) => amount > 0).map(({ refundId, amount }) => [refundId, amount]);
   expect(Object.fromEntries(world.provider.made)).toEqual(Object.fromEntries(amounts));
   expect([...model.payments.values()].filter(({ status }) => status === 'PARKED')).toEqual([]);
 }
-
-/** What walks have come to, to see that they go everywhere. */
-const reached = new Set<string>();
 
 async function walk(steps: AnyStep[]): Promise<void> {
   const world = new World(system, gate);
@@ -97,7 +100,11 @@ test(`random walks keep every rule (seed ${ALWAYS}, always the same)`, { timeout
   await fc.assert(fc.asyncProperty(steps, walk), { seed: ALWAYS, numRuns: WALKS });
   expect([...reached].sort(), 'what the walks came to').toEqual([
     ...['APPLIED', 'CANCELLED', 'EXPIRED', 'OWED', 'PAID', 'PARKED'],
-    ...['dup', 'ok', 'paused', 'qty_over_limit', 'sold_out'],
+    ...['dup', 'ok', 'paused', 'qty_over_limit'],
+    ...['already_paid', 'amount_mismatch', 'cancelled', 'expired', 'unknown_reservation'].map(
+      (why) => `refund: ${why}`,
+    ),
+    'sold_out',
   ]);
 });
 

@@ -132,12 +132,13 @@ export class World {
       sameAmount: boolean;
       refundStatus: string | null;
       refundId: string | null;
+      reason: string | null;
       amount: number;
       paid: number;
     }>(
       `select p.payment_id as id, p.status, p.amount::float8 as amount, count(r.payment_id)::int as refunds,
          coalesce(bool_and(r.amount = p.amount), true) as "sameAmount", min(r.status) as "refundStatus",
-         min(r.refund_id::text) as "refundId",
+         min(r.refund_id::text) as "refundId", min(r.reason) as reason,
          (select count(*)::int from sale_orders o where o.reservation_id::text = p.reservation_id and o.status = 'PAID'
             and o.amount = p.amount and o.currency = p.currency) as paid
        from payments p left join refunds r using (payment_id) where p.payment_id like $1 || '%'
