@@ -19,7 +19,7 @@ export const QUICK: Sizes = {
   refusal: { requests: 4_000, rounds: 2, profiled: 5_000 },
   gate: { batches: [1, 16, 256], decisions: 20_000, perRequest: 4_000, rounds: 1 },
   ledger: { orders: 2_000, plain: 300, queued: 500, queuedPlain: 100, batch: 500, rounds: 1 },
-  ladder: { rates: [500, 2_000], units: [100], seconds: 1 },
+  ladder: { rates: [1_000], units: [100], seconds: 1 },
   flat: { units: [100, 10_000], requests: 2_000, buyers: [2_000, 10_000] },
-  times: { returns: 3, winners: [100, 500] },
+  times: { returns: 2, winners: [100, 500] },
 };

@@ -128,8 +128,13 @@ function openLoop(job: Job, rate: number): Promise<Tally> {
   });
 }
 
-process.on('message', (job: Job) => {
-  run(job).then(
+process.on('message', (message: Job | { release: true }) => {
+  if ('release' in message) {
+    closeAll();
+    process.send?.({ released: true });
+    return;
+  }
+  run(message).then(
     (result) => process.send?.({ result }),
     (error: unknown) => process.send?.({ error: String(error) }),
   );

@@ -46,6 +46,11 @@ export class Load {
     return reply.result;
   }
 
+  /** Closes its connections: a server that is asked to end would wait for those that it has not heard from yet. */
+  async release(): Promise<void> {
+    await ask(this.#child, { release: true });
+  }
+
   /** A driver without anything left from the jobs before. */
   async renewed(): Promise<Load> {
     await this.stop();

@@ -42,7 +42,11 @@ async function startPeer(name: string, file: string, bench: Bench, options: Star
   const env = { DATABASE_URL: bench.peers.url, REDIS_URL: bench.env['REDIS_URL'] ?? '', NODE_ENV: 'production' };
   const { child, first } = await startChild(join(PEERS, file), { env, execArgv: profiling(options) });
   const { port } = first as { port: number };
-  return { name, port, token: '', pid: child.pid ?? 0, ...selling, stop: () => endChild(child) };
+  const stop = async () => {
+    await bench.load.release();
+    await endChild(child);
+  };
+  return { name, port, token: '', pid: child.pid ?? 0, ...selling, stop };
 }
 
 const nothingSold: Selling = { newSale: () => Promise.resolve(newSaleId()), recount: () => Promise.resolve(undefined) };
@@ -164,6 +168,7 @@ export async function startFlashgate(
   const url = `http://127.0.0.1:${port}`;
   await untilAnswers(`${url}/readyz`, child.done);
   const stop = async () => {
+    await bench.load.release();
     child.kill('SIGTERM');
     await child.done;
   };

@@ -84,6 +84,7 @@ function verdict(round: Round): string {
 
 function section({ sizes }: Bench, steps: Step[], quiet: Felt, raw: string[]): Section {
   const { seconds, rates, units: all } = sizes.ladder;
+  const charted = rates[Math.min(1, rates.length - 1)] ?? 0;
   const own = steps.filter(({ key, units }) => key === 'flashgate' && units === all[0]);
   const during = median(own.map(({ felt }) => felt.query.p50)) / quiet.query.p50;
   const goals: Goal[] = [
@@ -110,11 +111,11 @@ function section({ sizes }: Bench, steps: Step[], quiet: Felt, raw: string[]): S
     charts: [
       {
         file: 'bystander.svg',
-        title: `An unrelated query at ${(rates[1] ?? 0).toLocaleString('en-US')} buyers per second, ${String(all[0])} units: p99, ms`,
+        title: `An unrelated query at ${charted.toLocaleString('en-US')} buyers per second, ${String(all[0])} units: p99, ms`,
         bars: [
           { name: 'quiet', value: quiet.query.p99 },
           ...steps
-            .filter(({ units, rate }) => units === all[0] && rate === rates[1])
+            .filter(({ units, rate }) => units === all[0] && rate === charted)
             .map(({ design, felt }) => ({ name: design.name, value: felt.query.p99 })),
         ],
       },
