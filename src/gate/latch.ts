@@ -2,9 +2,9 @@
  * The latch: how a "no" costs nothing.
  *
  * For a period, counted from when the gate was asked, this process remembers that nothing is left of a sale and who
- * holds, and refuses by itself. When the period is over one request is let through to look again, and the others wait for
- * what it sees: a unit that came back is sold within a period, and a sold-out sale costs Redis one call per period and
- * process, however many people ask.
+ * holds, and refuses by itself. Shortly before the period is over one request is let through to look again, so that
+ * usually nobody waits for what it sees; when it is over, all do. A unit that came back is sold within a period, and a
+ * sold-out sale costs Redis about one call per period and process, however many people ask.
  *
  * It only repeats what the gate has said: a quantity that the gate has not refused as sold out in its last reply is asked
  * for, so that a sale that has ended is "ended" and a quantity over the limit is over the limit.
@@ -41,8 +41,9 @@ export type LatchOptions = {
 type View = {
   stock: number;
   soldOutUpTo: number;
-  /** When the gate was asked, and until when it is believed, by `performance.now()`. */
+  /** When the gate was asked, when somebody is to look again, until when it is believed, by `performance.now()`. */
   sentAt: number;
+  lookAt: number;
   until: number;
   /** generation:version of the stock, and of the holders; the latch is on only while they are the same. */
   of: string;
@@ -51,6 +52,12 @@ type View = {
   reading: boolean;
   looking: Promise<Outcome> | undefined;
 };
+
+/**
+ * The share of a period after which somebody looks again. On a busy machine a look takes several milliseconds, and
+ * everybody who waits for it costs more than a refusal.
+ */
+const LOOK_AFTER = 0.75;
 
 const SOLD_OUT: Outcome = { outcome: 'sold_out' };
 
@@ -62,10 +69,14 @@ export class Latch {
     this.#options = options;
   }
 
-  /** Whether this process may say "sold out" by itself. Synchronous: this is the path of 99.5 % of all requests. */
+  /**
+   * Whether this process may say "sold out" by itself. Synchronous: this is the path of 99.5 % of all requests. Whoever
+   * is not refused asks the gate, and by that looks for all.
+   */
   refuses(saleId: string, userId: string, qty: number): boolean {
     const view = this.#views.get(saleId);
-    return view !== undefined && this.#covers(view, userId, qty) && performance.now() < view.until;
+    if (view === undefined || !this.#covers(view, userId, qty)) return false;
+    return performance.now() < (view.looking ? view.until : view.lookAt);
   }
 
   #covers(view: View, userId: string, qty: number): boolean {
@@ -82,7 +93,8 @@ export class Latch {
     if (!view || !this.#covers(view, userId, qty)) return ask();
     if (view.looking) {
       await view.looking;
-      return this.refuses(saleId, userId, qty) ? SOLD_OUT : ask();
+      const seen = this.#views.get(saleId);
+      return seen && this.#covers(seen, userId, qty) && performance.now() < seen.until ? SOLD_OUT : ask();
     }
     view.looking = ask();
     try {
@@ -105,6 +117,7 @@ export class Latch {
     view.sentAt = seen.sentAt;
     if (seen.soldOutUpTo !== undefined) {
       view.soldOutUpTo = seen.soldOutUpTo;
+      view.lookAt = seen.sentAt + this.#options.periodMs * LOOK_AFTER;
       view.until = seen.sentAt + this.#options.periodMs;
     }
     view.of = `${seen.generation}:${seen.version}`;
@@ -145,7 +158,7 @@ export function soldOutUpTo(batch: { qty: number }[], outcomes: Outcome[]): numb
 
 function blank(): View {
   return {
-    ...{ stock: 0, soldOutUpTo: 0, sentAt: -Infinity, until: -Infinity, of: '?' },
+    ...{ stock: 0, soldOutUpTo: 0, sentAt: -Infinity, lookAt: -Infinity, until: -Infinity, of: '?' },
     ...{ holdersOf: '', holders: new Set<string>(), reading: false, looking: undefined },
   };
 }

@@ -173,7 +173,8 @@ describe('what it costs Redis', () => {
     }
     const periods = (performance.now() - started) / PERIOD_MS;
     expect(refused).toBe(4000);
-    expect((await calls()) - before).toBeLessThanOrEqual(sellers.length * (periods + 1));
+    // Somebody looks after three quarters of a period.
+    expect((await calls()) - before).toBeLessThanOrEqual(sellers.length * (periods / 0.75 + 1));
   });
 
   test('more holders than the bound: the gate is asked, in batches, and is always right', async () => {

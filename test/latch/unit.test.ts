@@ -175,6 +175,31 @@ describe('the list of holders', () => {
 });
 
 describe('the look', () => {
+  /** Three quarters of the period and a little are over. */
+  const soonOver = () => soldOut({ sentAt: performance.now() - 0.8 * LONG_MS });
+
+  test('is taken before the period is over, by one, while the others are refused', async () => {
+    const { latch } = await latched(soonOver());
+    const { ask, asked } = gate();
+    expect(latch.refuses(SALE, 'u', 1)).toBe(false);
+    const look = latch.reserve(SALE, 'u', 1, ask);
+    expect(latch.refuses(SALE, 'v', 1)).toBe(true);
+    latch.see(SALE, soldOut());
+    asked[0]?.resolve(SOLD_OUT);
+    expect(await look).toEqual(SOLD_OUT);
+    expect(latch.refuses(SALE, 'v', 1)).toBe(true);
+    expect(asked).toHaveLength(1);
+  });
+
+  test('that fails before the period is over is taken again by the next one', async () => {
+    const { latch } = await latched(soonOver());
+    const { ask, asked } = gate();
+    const look = latch.reserve(SALE, 'u', 1, ask);
+    asked[0]?.reject(new Error('away'));
+    await expect(look).rejects.toThrow('away');
+    expect(latch.refuses(SALE, 'v', 1)).toBe(false);
+  });
+
   test('is one, however many wait for it; they are told what it saw', async () => {
     const { latch } = await latched(over());
     const { ask, asked } = gate();
