@@ -153,10 +153,14 @@ export function record(pool: Pool, holds: Hold[]): Promise<Map<string, OrderStat
 const END = {
   name: 'end-orders',
   text: `
-    with ended as (
-      update sale_orders set status = $2::text, reason = $3::text
+    with unpaid as materialized (
+      select reservation_id from sale_orders
       where reservation_id = any($1::uuid[]) and status = 'PENDING_PAYMENT'
         and ($2::text <> 'EXPIRED' or expires_at <= clock_timestamp())
+      order by reservation_id for no key update
+    ), ended as (
+      update sale_orders set status = $2::text, reason = $3::text
+      from unpaid where sale_orders.reservation_id = unpaid.reservation_id and status = 'PENDING_PAYMENT'
       returning ${columns('sale_orders')}
     ), journal as (
       insert into ledger_entries (sale_id, reservation_id, kind, delta)
@@ -171,7 +175,7 @@ const END = {
 
 /**
  * Ends those of the orders that are still unpaid: status, stock and journal in one statement. The caller has locked
- * the orders' sales. EXPIRED is only for those whose time is over by the database's clock.
+ * the orders' sales; the orders are locked by id, as by whoever adopts. EXPIRED is only for those whose time is over by the database's clock.
  * @returns the orders that it ended
  */
 export async function end(
@@ -285,11 +289,16 @@ export async function unreleased(
   return (await query<OrderRow>(db, UNRELEASED, [after.saleId, after.reservationId, limit, saleIds])).map(toOrder);
 }
 
+// Several keepers may mark the same orders: each locks them in the order of their ids, whatever its plan.
 const MARK_RELEASED = {
   name: 'mark-released',
-  text: `update sale_orders set gate_released_at = now()
-         where reservation_id = any($1::uuid[]) and gate_released_at is null
-           and status in ('EXPIRED', 'CANCELLED', 'REJECTED')`,
+  text: `
+    with ended as materialized (
+      select reservation_id from sale_orders
+      where reservation_id = any($1::uuid[]) and gate_released_at is null and status in ('EXPIRED', 'CANCELLED', 'REJECTED')
+      order by reservation_id for no key update
+    )
+    update sale_orders set gate_released_at = now() from ended where sale_orders.reservation_id = ended.reservation_id`,
 };
 
 export async function markReleased(db: Queryable, reservationIds: string[]): Promise<void> {

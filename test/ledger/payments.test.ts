@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Hold } from '../../src/domain/reservation.ts';
 import { sweep } from '../../src/keeper/sweep.ts';
-import { LedgerUnavailable, type Pool } from '../../src/ledger/db.ts';
-import { expireDue, record } from '../../src/ledger/orders.ts';
+import { LedgerUnavailable, transaction, type Pool } from '../../src/ledger/db.ts';
+import { expireDue, markReleased, record } from '../../src/ledger/orders.ts';
 import { applyEvent, claimParked, settleParked } from '../../src/ledger/payments.ts';
 import { cancelReservation } from '../../src/operations/cancel.ts';
 import { finish } from '../../src/operations/finish.ts';
@@ -387,6 +387,26 @@ describe('what was promised', () => {
     expect(await ends(saleId)).toEqual({ 'EXPIRED OWED expired': 1, 'PAID APPLIED': 1 });
     expect(await books(house, saleId)).toEqual({ sold: 1, stock: 1, held: 1, forfeited: 0 });
   });
+});
+
+test('two who mark the same orders, in whatever order their plans read them', async () => {
+  const saleId = await newSale(house, { total: 400 });
+  const holds = Array.from({ length: 400 }, (_, n) => madeUp(saleId, `b-${n}`, { reservedAt: 1, expiresAt: 2 }));
+  await record(house.pool, holds);
+  await expireDue(house.pool, 400);
+  const ids = holds.map(({ reservationId }) => reservationId);
+  const planned = (settings: string) =>
+    transaction(house.pool, async (client) => {
+      await client.query(settings);
+      await markReleased(client, ids);
+    });
+  for (let round = 0; round < 20; round += 1) {
+    await house.db.query('update sale_orders set gate_released_at = null where sale_id = $1', [saleId]);
+    await Promise.all([
+      planned('set local enable_seqscan = off'), // by id
+      planned('set local enable_indexscan = off; set local enable_bitmapscan = off'), // as they lie in the table
+    ]);
+  }
 });
 
 test('nobody ran into a deadlock: all take their locks in one order', async () => {
