@@ -33,6 +33,8 @@ export type Check = { name: string; says: string; looked: number; findings: stri
 
 /** How long after a fault its consequences may last. Repairs begin at once, but a keeper may be frozen for 7 s. */
 const AFTERMATH_MS = 20_000;
+/** How long a message may wait in the queue while the ledger is down again and again, and workers are starved as they start. */
+const QUEUED_MS = 40_000;
 /** Two stores and this process need not agree on a moment to the millisecond. */
 const MARGIN_MS = 3000;
 const APIS = 2;
@@ -111,10 +113,17 @@ function toldHasOrder(evidence: Evidence): Check {
  * @returns when each of them did; undefined when that was not so
  */
 function lostTwice(struck: Struck[], { reservedAt, lastAt }: ToldOften): string | undefined {
-  const soon = (at: number) => at > reservedAt - 100 && at < lastAt + AFTERMATH_MS;
-  const gate = struck.find(({ forgot }) => forgot && soon(forgot.at) && forgot.since < reservedAt + 100)?.forgot?.at;
-  const queue = struck.find(({ kind, startedAt }) => kind === 'queue-empty' && soon(startedAt))?.startedAt;
-  if (gate === undefined || queue === undefined) return undefined;
+  const sinceThen = (at: number) => at > reservedAt - 100;
+  const queue = struck
+    .filter(({ kind, startedAt: at }) => kind === 'queue-empty' && sinceThen(at) && at < lastAt + QUEUED_MS)
+    .at(-1)?.startedAt;
+  if (queue === undefined) return undefined;
+  // Had the gate known it for longer than that, a keeper would have sent it to the queue again.
+  const gate = struck.find(
+    ({ forgot }) =>
+      forgot && sinceThen(forgot.at) && forgot.at < queue + AFTERMATH_MS && forgot.since < reservedAt + 100,
+  )?.forgot?.at;
+  if (gate === undefined) return undefined;
   return `won at ${clock(reservedAt)}, the queue forgot at ${clock(queue)}, the gate at ${clock(gate)}`;
 }
 

@@ -29,6 +29,7 @@ export type WorkerOptions = {
 /** How long a message that could not be recorded stays invisible, in seconds: time for the cause to pass. */
 const BACK_OFF_SECONDS = 2;
 const PROBE_EVERY_MS = 500;
+const QUEUE_AGAIN_MS = 1000;
 const LONGEST_PAUSE_MS = 5000;
 
 type Worker = { stop: () => Promise<void> };
@@ -56,6 +57,8 @@ export function startWorker(stores: Stores, sqs: SQSClient, options: WorkerOptio
       waitTimeSeconds: options.waitSeconds,
       visibilityTimeout: options.visibilitySeconds,
       heartbeatInterval: options.visibilitySeconds / 3,
+      // Also after "no such queue", as one that comes up may answer: the library's ten seconds are more than winners wait.
+      authenticationErrorTimeout: QUEUE_AGAIN_MS,
       terminateVisibilityTimeout: BACK_OFF_SECONDS,
       pollingCompleteWaitTimeMs: (options.waitSeconds + options.visibilitySeconds) * 1000,
       preReceiveMessageCallback: () => ledgerIsThere(stores, stopping.signal),
