@@ -201,6 +201,18 @@ test('total lowered and raised in mid-sale, holds outstanding: no winner is refu
   expect((await checkBoth(system, saleId)).gate.total).toBe(gate.total);
 });
 
+test('a total below what winners hold whose orders are on their way is refused, and none of them', async () => {
+  const saleId = await openSale(system, { total: 10 });
+  const holds: Hold[] = [];
+  for (let n = 0; n < 8; n += 1) holds.push(await win(system, saleId, `u${n}`));
+  const shrink = putSale(system.stores, saleId, saleSettings({ total: 7 }));
+  await expect(shrink).rejects.toMatchObject({ code: 'total_too_low' });
+  await putSale(system.stores, saleId, saleSettings({ total: 8 }));
+  expect(new Set(await recordHolds(system.stores, holds))).toEqual(new Set(['PENDING_PAYMENT']));
+  const { gate, ledger } = await checkBoth(system, saleId);
+  expect({ total: ledger.total, sold: ledger.sold, stock: gate.stock }).toEqual({ total: 8, sold: 8, stock: 0 });
+});
+
 describe('a gate that is too generous, as after a failover', () => {
   test('no room in the ledger: a final, visible refusal; the hold is forfeited, the sums hold', async () => {
     const saleId = await openSale(system, { total: 1 });
