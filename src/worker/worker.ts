@@ -50,6 +50,7 @@ export function startWorker(stores: Stores, sqs: SQSClient, options: WorkerOptio
     timeoutMs: options.visibilitySeconds * 1000,
   });
   const consumers = Array.from({ length: options.receivers }, () => {
+    let failures = 0; // receives that failed in a row
     const consumer = Consumer.create({
       queueUrl: options.queueUrl,
       sqs,
@@ -61,12 +62,18 @@ export function startWorker(stores: Stores, sqs: SQSClient, options: WorkerOptio
       authenticationErrorTimeout: QUEUE_AGAIN_MS,
       terminateVisibilityTimeout: BACK_OFF_SECONDS,
       pollingCompleteWaitTimeMs: (options.waitSeconds + options.visibilitySeconds) * 1000,
-      preReceiveMessageCallback: () => ledgerIsThere(stores, stopping.signal),
+      preReceiveMessageCallback: async () => {
+        if (failures > 0)
+          await pause(Math.min(PROBE_EVERY_MS * 2 ** (failures - 1), LONGEST_PAUSE_MS), stopping.signal);
+        await ledgerIsThere(stores, stopping.signal);
+      },
       handleMessageBatch: (messages) =>
         handle(stores, messages, (hold) => keepTrying(recorder, hold, options.visibilitySeconds, stopping.signal)),
     });
-    consumer.on('error', (error) => {
+    for (const good of ['response_processed', 'empty'] as const) consumer.on(good, () => (failures = 0));
+    consumer.on('error', (error, messages) => {
       if (stopping.signal.aborted && error.message.includes(STOPPING)) return;
+      if (messages === undefined) failures += 1;
       stores.log.warn({ err: error }, 'the queue: a receive, a delete or a batch failed; it is tried again');
     });
     consumer.start();
@@ -99,7 +106,7 @@ async function keepTrying(
       return await recorder.add(hold, performance.now() + visibilitySeconds * 500);
     } catch (error) {
       if (stopping.aborted || !(error instanceof LedgerUnavailable || error instanceof TooLate)) throw error;
-      await sleep(pauseMs, undefined, { signal: stopping }).catch(() => undefined); // rejects only when stopping
+      await pause(pauseMs, stopping);
     }
   }
 }
@@ -118,6 +125,11 @@ async function handle(
   if (done.length === 0) throw new Error('no message of this receive is done', { cause: reasons[0] });
   crashPoint('before_acknowledge');
   return done;
+}
+
+/** Ends early when stopping. */
+async function pause(ms: number, stopping: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal: stopping }).catch(() => undefined); // rejects for that alone
 }
 
 const STOPPING = 'the worker is stopping';
