@@ -17,7 +17,7 @@ const [saleId = ''] = process.argv.slice(2);
 const config = readConfig({ ...process.env, LOG_LEVEL: 'warn' });
 const wired = wire(config, createLogger(config));
 for (;;) {
-  const there = await wired.stores.gate.check().then(
+  const there = await wired.stores.gate.figures(saleId).then(
     () => true,
     () => false,
   );
