@@ -5,6 +5,10 @@
 import { connect } from 'node:net';
 import { once } from 'node:events';
 
+const LINE_END = Buffer.from('\r\n');
+/** How an error begins; no script that is called here answers a text that begins like that. */
+const ERROR = Buffer.from('\r\n-');
+
 /** A command in Redis' protocol. */
 export function encode(args: readonly (string | number)[]): Buffer {
   const parts = args.map((arg) => `$${Buffer.byteLength(String(arg))}\r\n${arg}\r\n`);
@@ -27,7 +31,7 @@ export async function sendAll(
   await once(socket, 'connect');
   if (pathname.length > 1) socket.write(encode(['SELECT', pathname.slice(1)]));
   const wanted = Buffer.from(marker);
-  let rest: Buffer = Buffer.alloc(0);
+  let rest: Buffer = LINE_END; // as if a reply had come before
   let [sent, answered] = [0, 0];
   const send = () => {
     for (; sent < calls && sent - answered < inFlight; sent += 1) socket.write(call(sent));
@@ -37,8 +41,9 @@ export async function sendAll(
   await new Promise<void>((resolve, reject) => {
     socket.on('error', reject);
     socket.on('data', (part: Buffer) => {
-      if (part[0] === '-'.charCodeAt(0)) reject(new Error(part.toString('latin1', 0, 200)));
-      const text = rest.length === 0 ? part : Buffer.concat([rest, part]);
+      const text = Buffer.concat([rest, part]);
+      const error = text.indexOf(ERROR);
+      if (error >= 0) reject(new Error(text.toString('latin1', error + ERROR.length, error + 200)));
       let from = 0;
       for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, from)) {
         answered += 1;

@@ -3,7 +3,7 @@ import type { Bench } from '../bench.ts';
 import { watch } from './cpu.ts';
 import type { Job, JobResult } from './load.ts';
 import { digits } from './stats.ts';
-import type { Design, Recount, Target } from './targets.ts';
+import type { Design, Recount, Target, Told } from './targets.ts';
 
 /** Microseconds of CPU per request. */
 export type Cpu = { server: number; worker: number; redis: number; postgres: number; driver: number };
@@ -47,7 +47,7 @@ export async function measure(
 export async function rush(bench: Bench, target: Target, units: number, press: Press): Promise<Round> {
   const saleId = await target.newSale(units);
   const round = await measure(bench, target, saleId, press);
-  const recount = await target.recount(saleId, round.statuses[202] ?? 0);
+  const recount = await target.recount(saleId, told(round));
   if (recount && recount.sold > recount.total) {
     throw new Error(
       `${target.name} sold ${recount.sold} of ${recount.total} units: a design that oversells is no peer`,
@@ -59,6 +59,12 @@ export async function rush(bench: Bench, target: Target, units: number, press: P
 /** Few requests to a sale of its own, so that code is compiled and connections are open before anything is counted. */
 export async function warmUp(bench: Bench, target: Target, connections: number, requests: number): Promise<void> {
   await rush(bench, target, 10, { connections, requests });
+}
+
+/** What the buyers of a round know of having won. */
+export function told({ statuses, unanswered }: JobResult): Told {
+  const errors = Object.entries(statuses).filter(([status]) => status === '0' || Number(status) >= 500);
+  return { won: statuses[202] ?? 0, untold: errors.reduce((sum, [, count]) => sum + count, unanswered) };
 }
 
 const WARM = { connections: 200, requests: 3000 };

@@ -7,7 +7,7 @@ import type { Bench, Goal, Section } from '../bench.ts';
 import type { Felt, Watching } from '../lib/bystander.ts';
 import { ask, endChild, startChild } from '../lib/child.ts';
 import { table } from '../lib/markdown.ts';
-import { freshly, line, rush, type Round } from '../lib/rounds.ts';
+import { freshly, line, rush, told, type Round } from '../lib/rounds.ts';
 import { digits, median } from '../lib/stats.ts';
 import { DESIGNS, type Design } from '../lib/targets.ts';
 
@@ -67,9 +67,7 @@ export async function ladder(bench: Bench): Promise<Section> {
 const said = ({ query, livez }: Felt) =>
   `query ms p50 ${digits(query.p50)} p99 ${digits(query.p99)} failed ${query.failed}  livez ms p50 ${digits(livez.p50)} p99 ${digits(livez.p99)} failed ${livez.failed}`;
 
-const errors = ({ statuses, unanswered }: Round) =>
-  unanswered +
-  Object.entries(statuses).reduce((sum, [status, n]) => (Number(status) >= 500 || status === '0' ? sum + n : sum), 0);
+const errors = (round: Round) => told(round).untold;
 
 const holds = (round: Round) => errors(round) === 0 && round.latencyMs.p99 <= HOLDS_MS;
 

@@ -1,7 +1,7 @@
 /** How long a unit that came back waits for its next buyer, and how long a winner waits for the order in the ledger. */
 import type { Bench, Section } from '../bench.ts';
 import { table } from '../lib/markdown.ts';
-import { line, measure, warmUp } from '../lib/rounds.ts';
+import { line, measure, told, warmUp } from '../lib/rounds.ts';
 import { digits, quantile } from '../lib/stats.ts';
 import { DESIGNS, type Target } from '../lib/targets.ts';
 
@@ -124,7 +124,7 @@ async function holderOf({ redis }: Bench, saleId: string): Promise<Holder> {
 async function lag(bench: Bench, target: Target, winners: number, tell: (said: string) => void): Promise<Lag> {
   const saleId = await target.newSale(winners);
   const round = await measure(bench, target, saleId, { connections: CONNECTIONS, requests: winners });
-  await target.recount(saleId, round.statuses[202] ?? 0);
+  await target.recount(saleId, told(round));
   const { rows } = await bench.pool.query<{ p50: number; p99: number }>(
     `select percentile_disc(0.5) within group (order by ms) as p50, percentile_disc(0.99) within group (order by ms) as p99
      from (select extract(epoch from recorded_at - reserved_at)::float8 * 1000 as ms from sale_orders where sale_id = $1) as lag`,

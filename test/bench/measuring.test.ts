@@ -35,7 +35,9 @@ describe.runIf(process.platform === 'linux')('CPU time', () => {
       expect(parentOf(pid)).toBe(process.pid);
       expect(residentBytes(pid)).toBeGreaterThan(20 * 2 ** 20);
     } finally {
+      const ended = once(child, 'exit'); // until then its time is neither its own nor ours
       for (const pid of family(child.pid ?? 0).reverse()) process.kill(pid, 'SIGKILL');
+      await ended;
     }
   });
 
@@ -152,6 +154,12 @@ describe('calls to Redis as they are', () => {
     const redis = new Redis(stores.redisUrl);
     expect(await redis.get('sum')).toBe(String((999 * 1000) / 2));
     redis.disconnect();
+  });
+
+  test('a part of a reply that begins with a minus is no error', async () => {
+    const text = `mark-0${'-'.repeat(300_000)}`; // longer than one read
+    const call = () => encode(['ECHO', text]);
+    await sendAll(stores.redisUrl, { calls: 3, call, inFlight: 1, marker: 'mark-0' });
   });
 
   test('an error is not counted as an answer', async () => {
