@@ -24,7 +24,8 @@ beforeAll(async () => {
   const redisUrl = through(line, server.url);
   house = await h.openHouse({
     fresh: { ...stores, redisUrl, env: { ...stores.env, REDIS_URL: redisUrl } },
-    env: { GATE_PENDING: String(PENDING) },
+    // A call’s own limit, and nothing slower (the connection’s, 2 s), must be what keeps the deadline.
+    env: { GATE_PENDING: String(PENDING), REQUEST_DEADLINE_MS: '600', GATE_TIMEOUT_MS: '500', QUEUE_TIMEOUT_MS: '500' },
   });
   admin = new Redis(server.url);
 });
