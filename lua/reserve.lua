@@ -26,7 +26,9 @@ elseif s[1] ~= 'open' or now >= tonumber(s[4]) then shut = 'ended' end
 
 local max, price, currency = tonumber(s[5]), tonumber(s[7]), s[8]
 local left = tonumber(stock)
-local terms = '|' .. int(now) .. '|' .. int(now + tonumber(s[6]) * 1000) .. '|'
+local at = int(now)
+local times = '|' .. at .. '|' .. int(now + tonumber(s[6]) * 1000) .. '|'
+local terms = {} -- by quantity: what is promised, all but the id
 
 local users = {}
 for i = 2, #ARGV, 3 do users[#users + 1] = ARGV[i] end
@@ -53,13 +55,14 @@ for n = 1, #users do
   elseif qty > left then
     answer = 'sold_out'
   else
-    hold = id .. '|' .. int(qty) .. terms .. int(price * qty) .. '|' .. currency
+    terms[qty] = terms[qty] or '|' .. int(qty) .. times .. int(price * qty) .. '|' .. currency
+    hold = id .. terms[qty]
     won[user] = hold
     left, units = left - qty, units + qty
     winners[#winners + 1] = user
     new_holds[#new_holds + 1] = user
     new_holds[#new_holds + 1] = hold
-    marks[#marks + 1] = int(now)
+    marks[#marks + 1] = at
     marks[#marks + 1] = user
     answer = 'ok|' .. hold
   end

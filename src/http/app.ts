@@ -1,12 +1,8 @@
 /** The API: routes and the rules that hold for all of them. Builds the app; never listens by itself. */
 import { METHODS } from 'node:http';
+import type { Socket } from 'node:net';
 import swagger from '@fastify/swagger';
-import Fastify, {
-  LogController,
-  type FastifyBaseLogger,
-  type FastifyInstance,
-  type RouteShorthandOptions,
-} from 'fastify';
+import Fastify, { type FastifyInstance, type RouteShorthandOptions } from 'fastify';
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
@@ -14,7 +10,7 @@ import type { Stores } from '../operations/stores.ts';
 import { adminRoutes } from './admin.ts';
 import { bearerOnly } from './auth.ts';
 import { Directory } from './directory.ts';
-import { onClientError, onError } from './errors.ts';
+import { errorHandler, onClientError } from './errors.ts';
 import { healthRoutes } from './health.ts';
 import { sendProblem } from './problem.ts';
 import { reservationRoutes } from './reservations.ts';
@@ -49,10 +45,8 @@ export async function buildApp(deps: {
   logger: Logger;
 }): Promise<BuiltApp> {
   const { stores, sqs, config, logger } = deps;
-  const log: FastifyBaseLogger = logger.child({ part: 'api' });
+  const onError = errorHandler(stores.log);
   const app = Fastify({
-    loggerInstance: log,
-    logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: BODY_LIMIT,
     keepAliveTimeout: config.KEEP_ALIVE_MS,
     requestTimeout: 30_000,
@@ -103,7 +97,8 @@ export async function buildApp(deps: {
 
 /** Clients that name a content type with every request also do so where there is no body: DELETE, POST …/pause. */
 function allowNoBody(app: FastifyInstance): void {
-  const parse = app.getDefaultJsonParser('error', 'error');
+  // A member named __proto__ is refused like any other that is unknown: the schemas allow none.
+  const parse = app.getDefaultJsonParser('ignore', 'ignore');
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
     if (body === '') done(null, undefined);
     else void parse(request, String(body), done);
@@ -148,12 +143,21 @@ function refuseOtherMethods(app: FastifyInstance, methods: Map<string, Set<strin
 
 /**
  * When the app closes, Node.js closes the connections that are idle at that moment, but those with a request under way
- * would then be kept for KEEP_ALIVE_MS, and the process with them.
+ * would then be kept for KEEP_ALIVE_MS, and the process with them. Nor does it count as idle one on which nothing was
+ * ever sent, as browsers open them in advance.
  */
 function closeConnectionsThatFallIdle(app: FastifyInstance): void {
+  const open = new Set<Socket>();
+  app.server.on('connection', (socket: Socket) => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  });
   app.addHook('preClose', (done) => {
     if (app.server.listening) {
-      const timer = setInterval(() => app.server.closeIdleConnections(), 25);
+      const timer = setInterval(() => {
+        app.server.closeIdleConnections();
+        for (const socket of open) if (socket.bytesRead === 0) socket.destroy();
+      }, 25);
       app.server.once('close', () => clearInterval(timer));
     }
     done();

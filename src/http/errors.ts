@@ -7,6 +7,7 @@ import { StaleToken } from '../domain/outcomes.ts';
 import { GateUnavailable } from '../gate/gate.ts';
 import { LedgerUnavailable, sqlState } from '../ledger/db.ts';
 import { SaleConflict } from '../operations/sales.ts';
+import type { Log } from '../operations/stores.ts';
 import { QueueUnavailable } from '../queue/producer.ts';
 import { Problem, PROBLEM_TYPE, problemBody, problems, sendProblem, type ProblemCode } from './problem.ts';
 
@@ -30,25 +31,29 @@ const FASTIFY: Record<string, ProblemCode> = {
 /** SQLSTATE class 22: text with a NUL, a time before the first year, … which no schema of ours says as well. */
 const DATA_EXCEPTION = '22';
 
-export function onError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  if (error instanceof Problem) return sendProblem(reply, error.code, error.extra);
-  if (error instanceof SaleConflict) return sendProblem(reply, error.code, { detail: error.message });
-  const away = AWAY.find(([kind]) => error instanceof kind);
-  if (away) {
-    request.log.warn({ err: error }, away[1]);
-    return sendProblem(reply, away[1]);
-  }
-  const known = FASTIFY[error.code];
-  if (known) return sendProblem(reply, known);
-  if (error.validation ?? (error.statusCode !== undefined && error.statusCode < 500)) {
-    return sendProblem(reply, 'invalid_request', { detail: error.message });
-  }
-  if (sqlState(error)?.startsWith(DATA_EXCEPTION)) {
-    request.log.warn({ err: error }, 'a value that the ledger cannot hold');
-    return sendProblem(reply, 'invalid_request', { detail: error.message });
-  }
-  request.log.error({ err: error }, 'unexpected');
-  return sendProblem(reply, 'internal_error');
+/** Fastify itself is given no logger: with one it makes a child of it, and listens to each reply, for every request. */
+export function errorHandler(log: Log) {
+  return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    if (error instanceof Problem) return sendProblem(reply, error.code, error.extra);
+    if (error instanceof SaleConflict) return sendProblem(reply, error.code, { detail: error.message });
+    const about = { err: error, method: request.method, route: request.routeOptions.url };
+    const away = AWAY.find(([kind]) => error instanceof kind);
+    if (away) {
+      log.warn(about, away[1]);
+      return sendProblem(reply, away[1]);
+    }
+    const known = FASTIFY[error.code];
+    if (known) return sendProblem(reply, known);
+    if (error.validation ?? (error.statusCode !== undefined && error.statusCode < 500)) {
+      return sendProblem(reply, 'invalid_request', { detail: error.message });
+    }
+    if (sqlState(error)?.startsWith(DATA_EXCEPTION)) {
+      log.warn(about, 'a value that the ledger cannot hold');
+      return sendProblem(reply, 'invalid_request', { detail: error.message });
+    }
+    log.error(about, 'unexpected');
+    return sendProblem(reply, 'internal_error');
+  };
 }
 
 /** What Node's parser refuses before there is a request. */

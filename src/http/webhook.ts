@@ -35,7 +35,7 @@ export function webhookRoute(app: FastifyInstance, { stores, config, inTime }: A
         if (!event) return { state: 'ignored', outcome: 'unknown_type' };
         const { state, outcome, ended } = await applyEvent(stores.pool, event);
         crashPoint('event_applied');
-        request.log.info(
+        stores.log.info(
           { eventId: event.eventId, type: event.type, reservationId: event.reservationId, outcome },
           'payment event',
         );
