@@ -1,4 +1,6 @@
 /** SIGTERM: everything in flight is answered, nothing that was promised is lost, and the process ends by itself. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { ReceiveMessageCommand, SendMessageCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { Agent, request, type Dispatcher } from 'undici';
@@ -122,6 +124,20 @@ test('idle connections do not keep it: exit 0 well before the deadline, also by 
   expect(await api.ended).toMatchObject({ code: 0, signal: null });
   expect(performance.now() - asked).toBeLessThan(10_000);
   await client.close();
+});
+
+test('a connection on which nothing was ever sent does not keep it: browsers open them in advance', async () => {
+  const api = await serve({ ...stores.env, SHUTDOWN_DEADLINE_MS: '60000' });
+  const { hostname, port } = new URL(api.url);
+  const silent = connect(Number(port), hostname);
+  await once(silent, 'connect');
+  const closed = once(silent, 'close');
+  await expect.poll(async () => (await fetch(`${api.url}/livez`)).status).toBe(200); // it is known to the server by now
+  const asked = performance.now();
+  api.kill('SIGTERM');
+  expect(await api.ended).toMatchObject({ code: 0, signal: null });
+  expect(performance.now() - asked).toBeLessThan(30_000);
+  await closed;
 });
 
 test('work: a message that comes while it stops is done or back at once, not after its visibility', async () => {
