@@ -22,6 +22,7 @@ export function startPostgres(options: {
 export function startRedis(options: {
   folder: string;
   say(line: string): void;
+  durable?: boolean;
   pickPort?: PickPort;
 }): Promise<Server & { url: string; version: string }>;
 export function startQueue(options: { folder: string; pickPort?: PickPort }): Promise<Server & { env: Env }>;

@@ -6,11 +6,12 @@ import { startServer } from './server.js';
 
 /**
  * Starts Redis or Valkey, on the data in `folder` if there is any.
- * @param {{ folder: string, say(line: string): void, pickPort?: () => Promise<number> }} options
+ * @param {{ folder: string, say(line: string): void, durable?: boolean, pickPort?: () => Promise<number> }} options
+ *   durable: what was answered survives a SIGKILL; otherwise the last second may be forgotten while the disk is busy
  * @returns a server (see server.js) with `url` and `version`
  * @throws {SetupError} naming what to type when there is none to start
  */
-export async function startRedis({ folder, say, pickPort }) {
+export async function startRedis({ folder, say, durable = false, pickPort }) {
   const program = await findRedis(say);
   const data = join(folder, 'redis-data');
   mkdirSync(data, { recursive: true });
@@ -20,6 +21,7 @@ export async function startRedis({ folder, say, pickPort }) {
     dir: data,
     databases: 512, // one per test file
     appendonly: 'yes',
+    appendfsync: durable ? 'always' : 'everysec',
     save: '',
     'maxmemory-policy': 'noeviction', // an evicted key would be a forgotten hold
     'set-proc-title': 'no', // the command line tells a later run whose server this is

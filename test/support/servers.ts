@@ -17,7 +17,7 @@ afterAll(async () => {
 
 /** A Redis with 512 empty logical databases. What was written to it is still there after `restart()`. */
 export async function privateRedis(): Promise<Server & { url: string }> {
-  return track(await startRedis({ folder: ownFolder(), say: console.log }));
+  return track(await startRedis({ folder: ownFolder(), say: console.log, durable: true }));
 }
 
 /** A Postgres with an empty database: `migrate(url)` first. Commits are durable, whatever signal ends it. */
