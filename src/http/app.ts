@@ -35,6 +35,8 @@ export type Api = {
 export type BuiltApp = { app: FastifyInstance; directory: Directory; drain: () => void };
 
 const BODY_LIMIT = 64 * 1024;
+/** How long a new connection may take to send its request when the app closes. */
+const SILENT_FOR_MS = 1000;
 /** Longer than any id, so that too long a one is told to be wrong, not to be unknown. */
 const MAX_PARAM = 512;
 
@@ -154,8 +156,10 @@ function closeConnectionsThatFallIdle(app: FastifyInstance): void {
   });
   app.addHook('preClose', (done) => {
     if (app.server.listening) {
+      const begunAt = performance.now();
       const timer = setInterval(() => {
         app.server.closeIdleConnections();
+        if (performance.now() - begunAt < SILENT_FOR_MS) return;
         for (const socket of open) if (socket.bytesRead === 0) socket.destroy();
       }, 25);
       app.server.once('close', () => clearInterval(timer));
