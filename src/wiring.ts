@@ -1,4 +1,5 @@
 /** The only place where clients are made: from checked settings to the stores that everything else is given. */
+import { once } from 'node:events';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { NodeHttpHandler } from '@smithy/node-http-handler';
 import { Redis } from 'ioredis';
@@ -26,6 +27,8 @@ export type Wired = {
   sqs: SQSClient;
   logger: Logger;
   provider: PaymentProvider | undefined;
+  /** Resolves once Redis is connected, or it is clear that it is not: then whoever asks it is told so. */
+  connected: () => Promise<void>;
   /** Lets what is under way end, then closes the connections. */
   close: () => Promise<void>;
 };
@@ -76,6 +79,7 @@ export function wire(config: Config, logger: Logger): Wired {
     sqs,
     logger,
     provider: baseUrl === undefined ? undefined : httpProvider({ baseUrl, token, timeoutMs }),
+    connected: () => connected(redis, config),
     close: async () => {
       await producer.drained();
       await gate.drained();
@@ -108,6 +112,13 @@ function createRedis(config: Config, logger: Logger): Redis {
     away = false;
   });
   return redis;
+}
+
+async function connected(redis: Redis, config: Config): Promise<void> {
+  if (redis.status === 'ready') return;
+  const signal = AbortSignal.timeout(config.GATE_TIMEOUT_MS * 4);
+  // An error, or none of it in time: the first call says what is wrong.
+  await once(redis, 'ready', { signal }).catch(() => undefined);
 }
 
 function createSqs(config: Config): SQSClient {

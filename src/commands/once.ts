@@ -20,7 +20,8 @@ async function withStores<T>(work: (wired: Wired, config: ReturnType<typeof read
   const config = readConfig(process.env);
   const wired = wire(config, createLogger({ LOG_LEVEL: process.env.LOG_LEVEL ? config.LOG_LEVEL : 'warn' }));
   try {
-    await checkSchema(wired.stores.pool);
+    // Such a command asks once, and nothing waits in the client for a connection (see wiring.ts).
+    await Promise.all([checkSchema(wired.stores.pool), wired.connected()]);
     return await work(wired, config);
   } finally {
     await wired.close();

@@ -6,6 +6,8 @@ export type Line = {
   port: number;
   /** 'pass': as if it were not there. 'mute': requests arrive, replies do not. 'silent': nothing arrives either way. */
   mode: 'pass' | 'mute' | 'silent';
+  /** How far away the server is: how much later each request arrives, in milliseconds. */
+  farMs: number;
   /** Cuts every connection there is. */
   cut(): void;
   close(): Promise<void>;
@@ -27,7 +29,9 @@ export async function lineTo(port: number): Promise<Line> {
     ] as const) {
       sockets.add(from);
       from.on('data', (bytes) => {
-        if ((modes as readonly string[]).includes(line.mode)) to.write(bytes);
+        if (!(modes as readonly string[]).includes(line.mode)) return;
+        if (line.farMs > 0 && to === there) setTimeout(() => to.write(bytes), line.farMs);
+        else to.write(bytes);
       });
       from.on('error', () => to.destroy());
       from.on('close', () => {
@@ -43,6 +47,7 @@ export async function lineTo(port: number): Promise<Line> {
   const line: Line = {
     port: (server.address() as { port: number }).port,
     mode: 'pass',
+    farMs: 0,
     cut,
     close: () => {
       cut();
