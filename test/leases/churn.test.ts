@@ -24,6 +24,10 @@ afterAll(async () => {
 const sum = (all: Running[], of: 'expired' | 'released') =>
   all.flatMap((keeper) => [...k.sweeps(keeper).values()]).reduce((total, swept) => total + swept[of], 0);
 
+/** A process that has not come so far yet would be ended by the signal itself. */
+const untilAtWork = (pid: number) =>
+  until(async () => [...(await k.leases(house)).values()].includes(pid), k.PATIENCE_MS);
+
 test('nothing is handled twice, nothing is left', async () => {
   const sales = await k.openSales(house, SALES, 1000);
   const all: Running[] = [];
@@ -42,8 +46,9 @@ test('nothing is handled twice, nothing is left', async () => {
       await sleep(50);
     }
   })();
+  load.catch(() => over.abort()); // it is told by the `await` below
   try {
-    await until(() => slots.some((keeper) => k.sweeps(keeper).size > 0), k.PATIENCE_MS);
+    for (const { pid } of slots) await untilAtWork(pid);
     for (let n = 0; n < RESTARTS; n += 1) {
       const slot = n % KEEPERS;
       const old = slots[slot] as Running;
@@ -51,7 +56,7 @@ test('nothing is handled twice, nothing is left', async () => {
       const { code, signal } = await old.ended;
       expect([code, signal]).toEqual(n % 2 === 0 ? [0, null] : [null, 'SIGKILL']);
       const fresh = (slots[slot] = begin());
-      await until(async () => [...(await k.leases(house)).values()].includes(fresh.pid), k.PATIENCE_MS);
+      await untilAtWork(fresh.pid);
     }
   } finally {
     over.abort();

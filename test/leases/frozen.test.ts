@@ -40,17 +40,19 @@ afterAll(async () => {
 });
 
 let frozen: Running;
-let other: Running;
+let other: Running | undefined;
 beforeEach(async () => {
   frozen = k.keep(house, { ...PATIENT, REDIS_URL: toRedis.url, DATABASE_URL: toPostgres.url });
   await k.untilShared(house, shards, frozen.pid);
 });
 afterEach(async () => {
-  await Promise.all([frozen.stop(), other.stop()]);
+  frozen.kill('SIGCONT'); // a test that failed left it stopped
+  await Promise.all([frozen.stop(), other?.stop()]);
+  other = undefined;
 });
 
-/** Stops it when the write with this word is on its way; another one has taken over when this is done. */
-async function freezeAt(proxy: HoldingProxy, word: string, cause: () => Promise<unknown>): Promise<void> {
+/** Stops it when the write with this word is on its way; its leases are over when this is done. @returns another keeper */
+async function freezeAt(proxy: HoldingProxy, word: string, cause: () => Promise<unknown>): Promise<Running> {
   let isHeld = false;
   proxy.holdBack(word, () => {
     frozen.kill('SIGSTOP');
@@ -58,14 +60,15 @@ async function freezeAt(proxy: HoldingProxy, word: string, cause: () => Promise<
   });
   await cause();
   await until(() => isHeld, k.PATIENCE_MS);
-  other = k.keep(house);
-  await until(async () => (await k.leases(house)).size === 0, k.PATIENCE_MS);
+  const heir = (other = k.keep(house));
+  await until(async () => ![...(await k.leases(house)).values()].includes(frozen.pid), k.PATIENCE_MS);
+  return heir;
 }
 
 /** It lets everything go in one line, and then carries on with its share. */
-async function expectToCarryOn(): Promise<void> {
+async function expectToCarryOn(heir: Running): Promise<void> {
   await until(() => k.lettingGo(frozen).length > 0, k.PATIENCE_MS);
-  await k.untilShared(house, shards, frozen.pid, other.pid);
+  await k.untilShared(house, shards, frozen.pid, heir.pid);
   const lines = k.lettingGo(frozen);
   expect(lines, JSON.stringify(lines)).toHaveLength(1);
   expect(lines[0]).toMatchObject({ msg: 'leases are let go', reason: 'not renewed in time' });
@@ -75,28 +78,28 @@ async function expectToCarryOn(): Promise<void> {
 test('the ledger refuses it: the token that it draws on is not the newest', async () => {
   const [saleId = ''] = sales;
   const due: Hold[] = [];
-  await freezeAt(toPostgres, 'check-token', async () => due.push(await k.dueOrder(house, saleId)));
-  await k.untilShared(house, shards, other.pid);
+  const heir = await freezeAt(toPostgres, 'check-token', async () => due.push(await k.dueOrder(house, saleId)));
+  await k.untilShared(house, shards, heir.pid);
   expect((await k.handled(house, due))[0], 'the frozen one has the sale’s row').toMatchObject({ expiries: 0 });
   toPostgres.pass();
   await until(() => toPostgres.answered() !== '', k.PATIENCE_MS);
   frozen.kill('SIGCONT');
   await k.untilHandled(house, due);
-  await until(() => k.sweeps(other).get(shardOf(saleId))?.expired === 1, k.PATIENCE_MS);
-  await expectToCarryOn();
+  await until(() => k.sweeps(heir).get(shardOf(saleId))?.expired === 1, k.PATIENCE_MS);
+  await expectToCarryOn(heir);
   expect(k.sweeps(frozen).get(shardOf(saleId)), 'it has ended nothing').toBeUndefined();
 });
 
 test('the gate refuses it: it has heard of a newer token', async () => {
   const [, saleId = ''] = sales;
   const due = await k.dueOrder(house, saleId);
-  await freezeAt(toRedis, due.reservationId, () => expireDue(house.pool, 10));
+  const heir = await freezeAt(toRedis, due.reservationId, () => expireDue(house.pool, 10));
   await k.untilHandled(house, [due]);
   expect(await house.gate.figures(saleId)).toMatchObject({ held: 0, stock: 10 });
   toRedis.pass();
   await until(() => toRedis.answered().includes('stale'), k.PATIENCE_MS);
   frozen.kill('SIGCONT');
-  await expectToCarryOn();
+  await expectToCarryOn(heir);
   expect(k.sweeps(frozen).get(shardOf(saleId))?.released ?? 0, 'it has given nothing back').toBe(0);
   expect(await house.gate.figures(saleId)).toMatchObject({ held: 0, stock: 10 });
 });

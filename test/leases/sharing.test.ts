@@ -47,7 +47,7 @@ test('sweep --once and reconcile --once beside them leave every sale to its keep
   const owner = await house.redis.get(`lease:shard:${shardOf(saleId)}`);
   const sweep = start(['sweep', '--once'], house.settings);
   const reconcile = start(['reconcile', '--once', '--sale', saleId], house.settings);
-  expect((await sweep.ended).code).toBe(0);
+  expect((await sweep.ended).code, JSON.stringify(sweep.said)).toBe(0);
   const left = sweep.said.filter(({ msg }) => msg.startsWith('left to the keeper that has them: '));
   expect(left.flatMap((line) => line['sales'] as string[]).sort()).toEqual([...sales].sort());
   expect((await reconcile.ended).code, 'the one sale that was asked for was not looked at').toBe(1);
