@@ -25,6 +25,7 @@ const holds = Number(process.argv[2] ?? 1_000_000);
 /** In the second pass: what the gate forgot, what is back again, what the queue lost. */
 const wrong: Disagreement = { forgotten: holds / 100, backAgain: holds / 100, lost: holds / 1000 };
 const QUIET_MS = 15_000;
+const KEEPER_MS = 30_000;
 /** Also logged by Redis: everything that takes longer, in microseconds. */
 const SLOW_US = 200;
 
@@ -34,7 +35,8 @@ const seconds = (from: number) => `${((performance.now() - from) / 1000).toFixed
 
 const services = await startServices({ name: 'reconcile', fast: true, say });
 // The buyers' holds never get orders here, and must not be taken for lost by the queue.
-for (const [name, value] of Object.entries({ ...services.env, LOST_GRACE_MS: '1800000' })) process.env[name] = value;
+for (const [name, value] of Object.entries({ ...services.env, LOST_GRACE_MS: '1800000', UNQUEUED_GRACE_MS: '1700000' }))
+  process.env[name] = value;
 const config = readConfig({ ...process.env, LOG_LEVEL: 'warn' });
 const wired = wire(config, createLogger(config));
 const redis = new Redis(config.REDIS_URL);
@@ -70,12 +72,32 @@ async function measure(): Promise<void> {
   const quiet = startLoad(wired.stores.gate);
   await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
   tell('reserve without a pass', await quiet.stop());
+  await besideKeeper();
   await pass('everything agrees', { adopted: 0, released: 0, resent: 0 });
   await disagree(redis, holds, wrong);
   const { forgotten: adopted, backAgain: released, lost: resent } = wrong;
   await pass('2 in 100 wrong', { adopted, released, resent });
 }
 
+/** A part of a pass as a keeper goes about it: a quarter of a second, then a pause of KEEPER_INTERVAL_MS. */
+async function besideKeeper(): Promise<void> {
+  const child = fork(join(import.meta.dirname, 'keeper.ts'));
+  await once(child, 'message');
+  await watchSlow();
+  const load = startLoad(wired.stores.gate);
+  await new Promise((resolve) => setTimeout(resolve, KEEPER_MS));
+  const latencies = await load.stop();
+  const exited = once(child, 'exit');
+  child.disconnect();
+  await exited;
+  const [, scans = '0'] = /cmdstat_hscan:calls=(\d+)/.exec(await redis.info('commandstats')) ?? [];
+  if (scans === '0') throw new Error('the keeper has not looked at a single hold');
+  say(`\nbeside a keeper, which looked at ${scans} pages of holds in ${KEEPER_MS / 1000} s`);
+  say(`  longest in Redis: ${await slowest()}`);
+  tell('  reserve', latencies);
+}
+
+/** The whole at once, without a pause, as `flashgate reconcile --once` does it. */
 async function pass(name: string, expected: Partial<PassReport['done']>): Promise<void> {
   await watchSlow();
   const load = startLoad(wired.stores.gate);

@@ -16,14 +16,7 @@ export type PassReport = {
 const [saleId = ''] = process.argv.slice(2);
 const config = readConfig({ ...process.env, LOG_LEVEL: 'warn' });
 const wired = wire(config, createLogger(config));
-for (;;) {
-  const there = await wired.stores.gate.figures(saleId).then(
-    () => true,
-    () => false,
-  );
-  if (there) break;
-  await new Promise((resolve) => setTimeout(resolve, 10));
-}
+await wired.connected();
 const rssBeforeKiB = process.resourceUsage().maxRSS;
 const { reconcile: options } = keeperOptions(config);
 const steps = reconcileSteps({ stores: wired.stores, saleId, options, resentAt: new Map(), tokenOf: noToken });
