@@ -249,8 +249,11 @@ describe('the list of orders', () => {
     await record(api, paid, unpaid);
     await deliver(api, eventOf(paid));
     const { outcome: _, ...promised } = paid;
-    expect((await page(saleId, '')).orders).toEqual([{ ...promised, status: 'PAID' }]);
-    expect((await page(saleId, '?status=PENDING_PAYMENT')).orders).toMatchObject([{ userId: 'unpaid' }]);
+    // A page ends before whatever a transaction that is still open may yet show: other tests' are under way.
+    await expect.poll(async () => (await page(saleId, '')).orders).toEqual([{ ...promised, status: 'PAID' }]);
+    await expect
+      .poll(async () => (await page(saleId, '?status=PENDING_PAYMENT')).orders)
+      .toMatchObject([{ userId: 'unpaid' }]);
     expect(await page(saleId, '?status=EXPIRED')).toEqual({ orders: [], next: null });
   });
 
