@@ -141,7 +141,7 @@ create table sale_orders (
   constraint sale_orders_reason_check CHECK ((reason = ANY (ARRAY['no_room'::text, 'duplicate_buyer'::text, 'by_buyer'::text, 'payment_canceled'::text]))),
   constraint sale_orders_sale_id_fkey FOREIGN KEY (sale_id) REFERENCES sales(sale_id),
   constraint sale_orders_status_check CHECK ((status = ANY (ARRAY['PENDING_PAYMENT'::text, 'PAID'::text, 'EXPIRED'::text, 'CANCELLED'::text, 'REJECTED'::text]))),
-  constraint sale_orders_user_id_check CHECK ((user_id ~ '^[\x21-\x7e]{1,128}$'::text))
+  constraint sale_orders_user_id_check CHECK (((length(user_id) <= 128) AND (user_id ~ '^[\x21-\x7e]+$'::text)))
 );
 CREATE UNIQUE INDEX one_live_order ON public.sale_orders USING btree (sale_id, user_id) WHERE (status = ANY (ARRAY['PENDING_PAYMENT'::text, 'PAID'::text]));
 CREATE INDEX orders_due ON public.sale_orders USING btree (expires_at) WHERE (status = 'PENDING_PAYMENT'::text);

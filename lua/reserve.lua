@@ -30,41 +30,51 @@ local at = int(now)
 local times = '|' .. at .. '|' .. int(now + tonumber(s[6]) * 1000) .. '|'
 local terms = {} -- by quantity: what is promised, all but the id
 
-local users = {}
-for i = 2, #ARGV, 3 do users[#users + 1] = ARGV[i] end
+local users, count = {}, 0
+for i = 2, #ARGV, 3 do
+  count = count + 1
+  users[count] = ARGV[i]
+end
 local holds_already = redis.call('SMISMEMBER', BUYERS, unpack(users))
 
 local reply = { ARGV[1], 'loaded', now, 0, s[9], s[10] }
-local won, winners, new_holds, marks, units = {}, {}, {}, {}, 0
-for n = 1, #users do
-  local user, id, qty = users[n], ARGV[3 * n], tonumber(ARGV[3 * n + 1])
+local won, winners, new_holds, marks, wins, units = {}, {}, {}, {}, 0, 0
+for n = 1, count do
+  local user = users[n]
   local answer
   local hold = won[user]
   if hold then
-    answer = (hold_id(hold) == id and 'ok|' or 'dup_unqueued|') .. hold
+    answer = (hold_id(hold) == ARGV[3 * n] and 'ok|' or 'dup_unqueued|') .. hold
   elseif holds_already[n] == 1 then
     hold = redis.call('HGET', HOLDS, user)
     if not hold then return { ARGV[1], 'not_loaded' } end -- a receipt without its hold: the gate lost something
-    if hold_id(hold) == id then answer = 'ok|' .. hold
+    if hold_id(hold) == ARGV[3 * n] then answer = 'ok|' .. hold
     elseif redis.call('ZSCORE', UNQUEUED, user) then answer = 'dup_unqueued|' .. hold
     else answer = 'dup|' .. hold end
   elseif shut then
     answer = shut
-  elseif qty > max then
-    answer = 'qty_over_limit'
-  elseif qty > left then
-    answer = 'sold_out'
   else
-    terms[qty] = terms[qty] or '|' .. int(qty) .. times .. int(price * qty) .. '|' .. currency
-    hold = id .. terms[qty]
-    won[user] = hold
-    left, units = left - qty, units + qty
-    winners[#winners + 1] = user
-    new_holds[#new_holds + 1] = user
-    new_holds[#new_holds + 1] = hold
-    marks[#marks + 1] = at
-    marks[#marks + 1] = user
-    answer = 'ok|' .. hold
+    local qty = tonumber(ARGV[3 * n + 1])
+    if qty > max then
+      answer = 'qty_over_limit'
+    elseif qty > left then
+      answer = 'sold_out'
+    else
+      local term = terms[qty]
+      if not term then
+        term = '|' .. int(qty) .. times .. int(price * qty) .. '|' .. currency
+        terms[qty] = term
+      end
+      hold = ARGV[3 * n] .. term
+      won[user] = hold
+      left, units, wins = left - qty, units + qty, wins + 1
+      winners[wins] = user
+      new_holds[2 * wins - 1] = user
+      new_holds[2 * wins] = hold
+      marks[2 * wins - 1] = at
+      marks[2 * wins] = user
+      answer = 'ok|' .. hold
+    end
   end
   reply[6 + n] = answer
 end

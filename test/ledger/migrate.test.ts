@@ -1,6 +1,6 @@
 /** Migrations: safe when many start at once, repeatable, and refused on a database that is not this version's. */
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest';
@@ -31,12 +31,17 @@ afterEach(async () => {
   await admin.query(`drop database ${new URL(url).pathname.slice(1)} with (force)`);
 });
 
+/** In the order in which they are applied. */
+const ALL = readdirSync(join(import.meta.dirname, '../../migrations'))
+  .map((file) => file.replace(/\.sql$/, ''))
+  .sort();
+
 const records = async () => (await db.query<{ name: string }>('select name from schema_migrations order by id')).rows;
 
 test('twenty at once: one applies, all succeed', async () => {
   const applied = await Promise.all(Array.from({ length: 20 }, () => migrate(url)));
-  expect(applied.filter((names) => names.length > 0)).toEqual([['0001_ledger']]);
-  expect(await records()).toEqual([{ name: '0001_ledger' }]);
+  expect(applied.filter((names) => names.length > 0)).toEqual([ALL]);
+  expect(await records()).toEqual(ALL.map((name) => ({ name })));
   await checkSchema(db);
 });
 
@@ -58,14 +63,14 @@ test('a newer database is refused by name, and left as it is', async () => {
     await expect(refused()).rejects.toBeInstanceOf(SchemaMismatch);
     await expect(refused()).rejects.toThrow(/0099_from_the_future.*run a newer flashgate/);
   }
-  expect(await records()).toHaveLength(2);
+  expect(await records()).toHaveLength(ALL.length + 1);
 });
 
 test('an older database is refused by name, with the command that helps', async () => {
-  await expect(checkSchema(db)).rejects.toThrow(/lacks 0001_ledger: run flashgate migrate/);
+  await expect(checkSchema(db)).rejects.toThrow(`lacks ${ALL.join(', ')}: run flashgate migrate`);
   await migrate(url);
   await db.query('delete from schema_migrations');
-  await expect(checkSchema(db)).rejects.toThrow(/lacks 0001_ledger: run flashgate migrate/);
+  await expect(checkSchema(db)).rejects.toThrow(`lacks ${ALL.join(', ')}: run flashgate migrate`);
 });
 
 test('a migration that fails leaves neither half of itself nor its record', async () => {
@@ -76,7 +81,7 @@ test('a migration that fails leaves neither half of itself nor its record', asyn
   );
   expect(rows).toEqual([{ sales: null, refunds: 'refunds' }]);
   await db.query('drop table refunds');
-  expect(await migrate(url)).toEqual(['0001_ledger']);
+  expect(await migrate(url)).toEqual(ALL);
 });
 
 test('a migrator that is killed lets the next one go on', async () => {
@@ -95,7 +100,7 @@ test('a migrator that is killed lets the next one go on', async () => {
   await admin.query('select pg_terminate_backend($1)', [pid]);
   expect(await first).toBeInstanceOf(Error);
   await db.query('rollback');
-  expect(await second).toEqual(['0001_ledger']);
+  expect(await second).toEqual(ALL);
 });
 
 test('schema.sql is what the migrations make (else: node_modules/node/bin/node scripts/dump-schema.js)', async () => {
