@@ -8,6 +8,7 @@ import { enqueue } from '../operations/enqueue.ts';
 import type { Api } from './app.ts';
 import { count, latched } from './counts.ts';
 import { sendProblem } from './problem.ts';
+import { atEndOfTurn } from './turn.ts';
 import { jsonSchema, refusal, Reserved, ReserveBody, SaleParams } from './schemas.ts';
 
 type Request = { Params: z.infer<typeof SaleParams>; Body: z.infer<typeof ReserveBody> };
@@ -26,14 +27,15 @@ export function reserveRoute(app: FastifyInstance, { directory, stores, config, 
         response: { 200: jsonSchema(Reserved), 202: jsonSchema(Reserved), default: refusal },
       },
     },
-    // Not async: a refusal that this process knows by itself needs no promise.
+    // Not async, and nothing returned: a refusal that this process knows by itself needs no promise.
     (request, reply) => {
       const { saleId } = request.params;
       const { userId, qty } = request.body;
       const sale = directory.known(saleId);
       if (sale?.state === 'open' && qty <= sale.maxPerReservation && stores.gate.refuses(saleId, userId, qty)) {
         latched.count += 1;
-        return sendProblem(reply, 'sold_out');
+        refuse(reply);
+        return;
       }
       return askGate(request, reply);
     },
@@ -68,6 +70,8 @@ export function reserveRoute(app: FastifyInstance, { directory, stores, config, 
     }
   };
 }
+
+const refuse = atEndOfTurn((reply: FastifyReply) => sendProblem(reply, 'sold_out'));
 
 function sendHold(reply: FastifyReply, outcome: 'ok' | 'dup', hold: Hold): FastifyReply {
   count(outcome);
