@@ -9,8 +9,8 @@ import { LedgerUnavailable, type Pool } from '../ledger/db.ts';
 import { listSales } from '../ledger/sales.ts';
 import type { Log } from '../operations/stores.ts';
 
-/** A sale that this process has not heard of is looked for at once, but at most this often. */
-const LOOK_EVERY_MS = 200;
+/** A sale that this process has not heard of is looked for, but at most this often: whoever asks meanwhile waits. */
+const LOOK_EVERY_MS = 100;
 const FIGURES_FOR_MS = 1000;
 
 type Seen = { at: number; figures: Promise<GateFigures | undefined> };
@@ -20,6 +20,7 @@ export class Directory {
   #seen = new Map<string, Seen>();
   #readAt = -Infinity;
   #reading: Promise<void> | undefined;
+  #nextLook: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #stores: { pool: Pool; gate: Gate; log: Log };
   #patienceMs: number;
@@ -67,18 +68,27 @@ export class Directory {
    * @throws {LedgerUnavailable} when the ledger is away, or silent, and the sale is not known here
    */
   async find(saleId: string): Promise<Sale | undefined> {
-    if (!this.#sales.has(saleId) && performance.now() - this.#readAt > LOOK_EVERY_MS) await this.#refreshSoon();
+    if (!this.#sales.has(saleId)) await this.#inTime((this.#nextLook ??= this.#look()));
     return this.#sales.get(saleId);
   }
 
-  /** The read may take longer than a request has; whoever comes later waits for the same one. */
-  async #refreshSoon(): Promise<void> {
+  /** A read that begins from now on: one that is under way may have missed what its asker knows to exist. */
+  async #look(): Promise<void> {
+    await this.#reading?.catch(() => undefined); // whoever waits for that one is told
+    const wait = this.#readAt + LOOK_EVERY_MS - performance.now();
+    if (wait > 0) await sleep(wait);
+    this.#nextLook = undefined;
+    await this.refresh();
+  }
+
+  /** The read may take longer than a request has. */
+  async #inTime(look: Promise<void>): Promise<void> {
     const done = new AbortController();
     const late = sleep(this.#patienceMs, undefined, { signal: done.signal }).then(() => {
       throw new LedgerUnavailable(`the sales could not be read within ${this.#patienceMs} ms`);
     });
     try {
-      await Promise.race([this.refresh(), late]);
+      await Promise.race([look, late]);
     } finally {
       late.catch(() => undefined); // called off, which rejects it too
       done.abort();

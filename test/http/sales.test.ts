@@ -67,6 +67,20 @@ test('units left follow within a second or two, and are never below none', async
   await expect.poll(left, { timeout: 15_000 }).toBe(0);
 });
 
+test('a sale created through another process is there at once, also for one that has just looked for another', async () => {
+  const other = await testApi(stores.env);
+  try {
+    for (let n = 0; n < 10; n += 1) {
+      const unknown = look(newId(), other); // its read of the list may be under way while the sale is created
+      const saleId = await putSale(api);
+      expect((await look(saleId, other)).statusCode).toBe(200);
+      expectProblem(await unknown, 'sale_not_found');
+    }
+  } finally {
+    await other.close();
+  }
+});
+
 test('unknown: 404; not loaded: 503', async () => {
   expectProblem(await look(newId()), 'sale_not_found');
   const saleId = await putSale(api);

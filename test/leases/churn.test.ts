@@ -1,4 +1,7 @@
-/** Three keepers that are started, stopped and killed again and again while orders become due: each expiry once. */
+/**
+ * Three keepers that are started, stopped and killed again and again while orders become due: each expiry once.
+ * `CHURN_MINUTES=3 npm test -- test/leases/churn.test.ts` goes on for so long.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { Hold } from '../../src/domain/reservation.ts';
@@ -6,7 +9,8 @@ import { expectSound, until, type House } from '../ledger/house.ts';
 import type { Running } from '../repair/process.ts';
 import * as k from './keepers.ts';
 
-vi.setConfig({ testTimeout: 3 * k.PATIENCE_MS });
+const MINUTES = Number(process.env['CHURN_MINUTES'] ?? 0);
+vi.setConfig({ testTimeout: 3 * k.PATIENCE_MS + MINUTES * 60_000 });
 
 const SALES = 12;
 const KEEPERS = 3;
@@ -49,7 +53,8 @@ test('nothing is handled twice, nothing is left', async () => {
   load.catch(() => over.abort()); // it is told by the `await` below
   try {
     for (const { pid } of slots) await untilAtWork(pid);
-    for (let n = 0; n < RESTARTS; n += 1) {
+    const enough = performance.now() + MINUTES * 60_000;
+    for (let n = 0; n < RESTARTS || performance.now() < enough; n += 1) {
       const slot = n % KEEPERS;
       const old = slots[slot] as Running;
       old.kill(n % 2 === 0 ? 'SIGTERM' : 'SIGKILL');
@@ -67,6 +72,7 @@ test('nothing is handled twice, nothing is left', async () => {
 
   const { rows } = await house.db.query(`select reservation_id from ledger_entries where kind = 'expiry'`);
   expect(rows).toHaveLength(due.length);
+  if (MINUTES > 0) console.log(`${all.length} keepers were started, ${due.length} orders expired, each once`);
   for (const saleId of sales) {
     expect(await house.gate.figures(saleId)).toMatchObject({ stock: 1000, held: 0, forfeited: 0 });
   }
