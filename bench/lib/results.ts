@@ -9,7 +9,7 @@ import { machine } from './machine.ts';
 import { table } from './markdown.ts';
 
 const FOLDER = join(import.meta.dirname, '..');
-const QUOTING = ['docs/scale.md', 'docs/when-not.md'];
+const QUOTING = ['README.md', 'docs/scale.md', 'docs/when-not.md'];
 
 type Run = { seconds: number; quick: boolean; only: string[] };
 

@@ -11,6 +11,7 @@ import { digits, median, withSpread } from '../lib/stats.ts';
 const MARKER = '00000000-0000-4000-8000-00000000beef';
 /** Enough for Redis never to wait for the next call. */
 const UNDER_WAY = 1024;
+const PROFILED_BATCH = 256;
 type Kind = 'sold out' | 'winning';
 type Measured = { rate: number; cpuUs: number };
 
@@ -32,6 +33,7 @@ export async function gateAlone(bench: Bench): Promise<Section> {
       }
     }
   }
+  const where = await whereTimeGoes(bench);
   const of = (kind: Kind, batch: number) => all.get(`${kind} ${batch}`) ?? [];
   const perCore = (kind: Kind, batch: number) => 1e6 / median(of(kind, batch).map(({ cpuUs }) => cpuUs));
   const best = (kind: Kind) => Math.max(...batches.map((batch) => perCore(kind, batch)));
@@ -61,6 +63,8 @@ export async function gateAlone(bench: Bench): Promise<Section> {
           ]),
         ]),
       ),
+      `Where the time of a win goes, by Redis' own \`INFO commandstats\` (${PROFILED_BATCH} buyers per call; what Redis does outside of commands, such as reading the call and writing the append-only file, is not in it):`,
+      ...table(['', 'µs per win'], ...where.map(([name, us]) => [name, us.toFixed(2)])),
     ],
     charts: [
       {
@@ -92,6 +96,24 @@ function goals(soldOut: number, winning: number, times: number): Goal[] {
       measured: `${digits(times)} ×`,
       met: times >= 20,
     },
+  ];
+}
+
+/** Microseconds per win of the commands that the script calls, of the script itself, and of all of it. */
+async function whereTimeGoes(bench: Bench): Promise<[name: string, us: number][]> {
+  const { redis, sizes } = bench;
+  await redis.config('RESETSTAT');
+  await once(bench, 'winning', PROFILED_BATCH);
+  const stats = [...(await redis.info('commandstats')).matchAll(/^cmdstat_(\w+):calls=\d+,usec=(\d+)/gm)];
+  const wins = Math.round(sizes.gate.decisions / PROFILED_BATCH) * PROFILED_BATCH;
+  const us = (wanted: string) => Number(stats.find(([, name]) => name === wanted)?.[2] ?? 0) / wins;
+  const called = ['sadd', 'hset', 'zadd', 'smismember', 'hincrby', 'decrby', 'hmget', 'get', 'type', 'time', 'exists'];
+  const commands = called.map((name): [string, number] => [name.toUpperCase(), us(name)]);
+  const inCommands = commands.reduce((sum, [, spent]) => sum + spent, 0);
+  return [
+    ['the script call, all of it', us('evalsha')],
+    ['Lua, its arguments and its reply', us('evalsha') - inCommands],
+    ...commands.filter(([, spent]) => spent >= 0.005),
   ];
 }
 

@@ -71,7 +71,7 @@ export function reserveRoute(app: FastifyInstance, { directory, stores, config, 
   };
 }
 
-const refuse = atEndOfTurn((reply: FastifyReply) => sendProblem(reply, 'sold_out'));
+const refuse = atEndOfTurn((reply: FastifyReply) => void sendProblem(reply, 'sold_out'));
 
 function sendHold(reply: FastifyReply, outcome: 'ok' | 'dup', hold: Hold): FastifyReply {
   count(outcome);

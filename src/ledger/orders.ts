@@ -98,7 +98,8 @@ async function look(client: Queryable, holds: Hold[]): Promise<Ledger> {
   };
 }
 
-const INSERT = {
+/** Writes orders, the journal and what is sold, all in one statement. */
+export const INSERT = {
   name: 'insert-orders',
   text: `
     with added as (
@@ -122,22 +123,18 @@ const INSERT = {
     where sale_stock.sale_id = taken.sale_id`,
 };
 
-async function insert(client: Queryable, orders: NewOrder[]): Promise<void> {
-  if (orders.length === 0) return;
+/** Its values: a column each. */
+export function insertValues(orders: NewOrder[]): unknown[] {
   const column = <K extends keyof NewOrder>(name: K) => orders.map((order) => order[name]);
-  await query(client, INSERT, [
-    column('reservationId'),
-    column('saleId'),
-    column('userId'),
-    column('qty'),
-    column('amount'),
-    column('currency'),
-    column('status'),
-    column('reason'),
-    column('liveReservationId'),
-    column('reservedAt'),
-    column('expiresAt'),
-  ]);
+  return [
+    ...[column('reservationId'), column('saleId'), column('userId'), column('qty'), column('amount')],
+    ...[column('currency'), column('status'), column('reason'), column('liveReservationId')],
+    ...[column('reservedAt'), column('expiresAt')],
+  ];
+}
+
+async function insert(client: Queryable, orders: NewOrder[]): Promise<void> {
+  if (orders.length > 0) await query(client, INSERT, insertValues(orders));
 }
 
 /**

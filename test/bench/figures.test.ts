@@ -66,7 +66,7 @@ describe('figures in documents', () => {
     expect(() => insert('<!-- bench x -->1<!-- /bench -->', {})).toThrow('quotes x');
   });
 
-  test.each(['docs/scale.md', 'docs/when-not.md'])('all that %s quotes is measured by some part', (file) => {
+  test.each(['README.md', 'docs/scale.md', 'docs/when-not.md'])('all that %s quotes is measured by some part', (file) => {
     const parts = join(ROOT, 'bench/parts');
     const source = readdirSync(parts)
       .map((name) => readFileSync(join(parts, name), 'utf8'))
