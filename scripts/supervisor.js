@@ -88,10 +88,17 @@ function yourQueue() {
   return Object.fromEntries(names.filter((key) => process.env[key]).map((key) => [key, process.env[key]]));
 }
 
+/** @param {string} text one address, or several with spaces between */
 function withoutPassword(text) {
-  const url = new URL(text);
-  if (url.password) url.password = '…';
-  return decodeURI(url.href);
+  const hidden = text
+    .trim()
+    .split(/\s+/)
+    .map((address) => {
+      const url = new URL(address);
+      if (url.password) url.password = '…';
+      return decodeURI(url.href);
+    });
+  return hidden.join(' ');
 }
 
 function watch(server) {

@@ -8,10 +8,8 @@ import { z } from 'zod';
 const ms = (fallback: number, max = 86_400_000) => z.coerce.number().int().min(1).max(max).default(fallback);
 const count = (fallback: number, max: number) => z.coerce.number().int().min(1).max(max).default(fallback);
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
-const words = z
-  .string()
-  .default('')
-  .transform((text) => text.split(/\s+/).filter((word) => word !== ''));
+const wordsOf = (text: string) => text.split(/\s+/).filter((word) => word !== '');
+const words = z.string().default('').transform(wordsOf);
 
 const TokenList = words.refine((list) => list.every((token) => token.length >= 16), {
   error: 'each token needs at least 16 characters (try: openssl rand -hex 24)',
@@ -21,6 +19,12 @@ const BASE64_SECRET = /^whsec_([A-Za-z0-9+/]{4}){8,}([A-Za-z0-9+/]{2}==|[A-Za-z0
 const SecretList = words.refine((list) => list.every((secret) => BASE64_SECRET.test(secret)), {
   error: 'each secret is whsec_ and at least 24 bytes in base64 (try: echo whsec_$(openssl rand -base64 24))',
 });
+
+const isRedisUrl = (text: string) => URL.canParse(text) && /^rediss?:$/.test(new URL(text).protocol);
+
+/** The addresses of REDIS_URL: several of a cluster, or of sentinels. */
+export const redisAddresses = ({ REDIS_URL }: Pick<Config, 'REDIS_URL'>): URL[] =>
+  wordsOf(REDIS_URL).map((text) => new URL(text));
 
 const Settings = z.object({
   NODE_ENV: z.string().default('development'),
@@ -41,7 +45,15 @@ const Settings = z.object({
   SHUTDOWN_DEADLINE_MS: ms(15_000),
   SALES_REFRESH_MS: ms(1000),
 
-  REDIS_URL: z.url({ protocol: /^rediss?$/ }),
+  REDIS_URL: z.string().refine((text) => wordsOf(text).every(isRedisUrl), {
+    error: 'each address is redis://host:port or rediss://host:port, with spaces between several',
+  }),
+  REDIS_MODE: z.enum(['single', 'cluster', 'sentinel']).default('single'),
+  REDIS_SENTINEL_NAME: z.string().default(''),
+  REDIS_SENTINEL_PASSWORD: z.string().default(''),
+  REDIS_TLS_CA: z.string().default(''),
+  REDIS_TLS_CERT: z.string().default(''),
+  REDIS_TLS_KEY: z.string().default(''),
   GATE_TIMEOUT_MS: ms(500),
   GATE_BATCH: count(256, 1024),
   LATCH_MS: z.coerce.number().int().min(0).max(60_000).default(100),
@@ -86,8 +98,39 @@ export type Config = z.infer<typeof Settings>;
 /** The names of all settings, for `.env.example` and its test. */
 export const settingNames = Object.keys(Settings.shape);
 
+type Relation = { holds: (c: Config) => boolean; reason: string };
+
+/** What the settings of the connection to Redis have to do with each other. */
+const redisRelations: Relation[] = [
+  {
+    holds: (c) => c.REDIS_MODE !== 'single' || redisAddresses(c).length === 1,
+    reason: 'REDIS_URL names several servers: set REDIS_MODE=cluster or REDIS_MODE=sentinel, or name one',
+  },
+  {
+    holds: (c) => new Set(redisAddresses(c).map(({ protocol }) => protocol)).size === 1,
+    reason: 'the addresses of REDIS_URL must all begin with redis:// or all with rediss://',
+  },
+  {
+    holds: (c) => c.REDIS_MODE !== 'cluster' || redisAddresses(c).every(({ pathname }) => /^\/?0?$/.test(pathname)),
+    reason: 'REDIS_URL names a database, and a Redis Cluster (REDIS_MODE=cluster) has none but 0',
+  },
+  {
+    holds: (c) => (c.REDIS_MODE === 'sentinel') === (c.REDIS_SENTINEL_NAME !== ''),
+    reason: 'REDIS_SENTINEL_NAME, the name under which the sentinels know the master, goes with REDIS_MODE=sentinel',
+  },
+  {
+    holds: (c) => c.REDIS_URL.includes('rediss:') || c.REDIS_TLS_CA + c.REDIS_TLS_CERT + c.REDIS_TLS_KEY === '',
+    reason: 'REDIS_TLS_CA, REDIS_TLS_CERT and REDIS_TLS_KEY are for addresses in REDIS_URL that begin with rediss://',
+  },
+  {
+    holds: (c) => (c.REDIS_TLS_CERT === '') === (c.REDIS_TLS_KEY === ''),
+    reason: 'REDIS_TLS_CERT and REDIS_TLS_KEY go together',
+  },
+];
+
 /** Relations between settings that no single value shows. */
-const relations: { holds: (c: Config) => boolean; reason: string }[] = [
+const relations: Relation[] = [
+  ...redisRelations,
   {
     holds: (c) => c.AUTH_MODE !== 'none' || c.NODE_ENV !== 'production',
     reason: 'AUTH_MODE=none lets anybody reserve for anybody: it is refused when NODE_ENV=production',

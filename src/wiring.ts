@@ -1,8 +1,6 @@
 /** The only place where clients are made: from checked settings to the stores that everything else is given. */
-import { once } from 'node:events';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { NodeHttpHandler } from '@smithy/node-http-handler';
-import { Redis } from 'ioredis';
 import { pino, type Logger } from 'pino';
 import { AggregatorRegistry, Registry } from 'prom-client';
 import type { Config } from './config.ts';
@@ -17,6 +15,7 @@ import type { Stores } from './operations/stores.ts';
 import { httpProvider } from './provider/http.ts';
 import type { PaymentProvider } from './provider/port.ts';
 import { Producer } from './queue/producer.ts';
+import { connected, createRedis } from './redis.ts';
 import type { WorkerOptions } from './worker/worker.ts';
 
 export type Wired = {
@@ -88,37 +87,6 @@ export function wire(config: Config, logger: Logger): Wired {
       await pool.end();
     },
   };
-}
-
-/** Nothing waits in the client while Redis is away, and nothing is sent twice by it: both are the callers' business. */
-function createRedis(config: Config, logger: Logger): Redis {
-  const redis = new Redis(config.REDIS_URL, {
-    enableOfflineQueue: false,
-    autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
-    connectTimeout: config.GATE_TIMEOUT_MS * 4,
-    socketTimeout: config.GATE_TIMEOUT_MS * 4, // a connection that went silent is given up, not waited for
-    retryStrategy: (attempt) => Math.min(50 * attempt, 500),
-    // A master that was demoted refuses writes: its name may point to the new one by now.
-    reconnectOnError: (error) => error.message.startsWith('READONLY'),
-  });
-  let away = false;
-  redis.on('error', (error: Error) => {
-    if (!away) logger.warn({ err: error }, 'Redis is away: 503 until it is back');
-    away = true;
-  });
-  redis.on('ready', () => {
-    if (away) logger.info({}, 'Redis is back');
-    away = false;
-  });
-  return redis;
-}
-
-async function connected(redis: Redis, config: Config): Promise<void> {
-  if (redis.status === 'ready') return;
-  const signal = AbortSignal.timeout(config.GATE_TIMEOUT_MS * 4);
-  // An error, or none of it in time: the first call says what is wrong.
-  await once(redis, 'ready', { signal }).catch(() => undefined);
 }
 
 function createSqs(config: Config): SQSClient {

@@ -23,8 +23,15 @@ export function startRedis(options: {
   folder: string;
   say(line: string): void;
   durable?: boolean;
+  more?: (port: number) => Record<string, string | number>;
   pickPort?: PickPort;
 }): Promise<Server & { url: string; version: string }>;
+export function startSentinel(options: {
+  folder: string;
+  say(line: string): void;
+  name: string;
+  master: number;
+}): Promise<Server & { url: string }>;
 export function startQueue(options: { folder: string; pickPort?: PickPort }): Promise<Server & { env: Env }>;
 export function createQueues(options: {
   env: Env;

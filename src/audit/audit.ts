@@ -10,6 +10,7 @@ import { checkClosedGate, checkGate, checkStrayGates } from './gate-checks.ts';
 import { Gate, type GateHead } from './gate.ts';
 import { closedSaleCheck, ledgerChecks, unopenedSaleCheck } from './ledger-checks.ts';
 import { type LedgerArgs, type SaleRow, type Snapshot, withSnapshot } from './ledger.ts';
+import type { RedisPlace } from './redis.ts';
 import { moneyChecks, strayOrderCheck } from './money-checks.ts';
 import {
   type AuditReport,
@@ -25,9 +26,8 @@ import { reasonOf, StoreAway } from './stores.ts';
 
 export { exitCodeOf, type AuditReport } from './report.ts';
 
-export type AuditOptions = {
+export type AuditOptions = RedisPlace & {
   databaseUrl: string;
-  redisUrl: string;
   /** Only this sale; payments and refunds then of its orders only. Default: all sales. */
   saleId?: string;
   /** Where the report goes as JSON. Default: nowhere. */
@@ -57,7 +57,8 @@ const WHOLE = 'payments and refunds';
 /** There is no sale to audit: waiting for one would be another audit. */
 class NoSale extends Error {}
 
-type Settled = Required<Omit<AuditOptions, 'saleId' | 'reportFile'>> & { saleId: string | undefined };
+type Numbers = Omit<AuditOptions, keyof RedisPlace | 'databaseUrl' | 'saleId' | 'reportFile'>;
+type Settled = Required<Numbers> & RedisPlace & { databaseUrl: string; saleId: string | undefined };
 
 /**
  * Audits both stores and writes the report if a file is named. Never throws: what kept it from judging, in the stores, in
@@ -125,7 +126,7 @@ async function lookOnce(options: Settled, parts: Set<string> | undefined): Promi
           : 'the ledger has no such sale',
       );
     }
-    const gate = new Gate(options.redisUrl, options.timeoutMs);
+    const gate = new Gate(options, options.timeoutMs);
     try {
       const away = await reasonAway(gate);
       if (!parts || parts.has(WHOLE)) looks.set(WHOLE, await lookAtWhole(options, ledger, gate, away, sales));

@@ -1,6 +1,7 @@
 /** The command line's `audit`: settings from the environment, the report as a table, the verdict as an exit code. */
 import { type AuditOptions, GRACES, runAudit } from './audit.ts';
 import { type AuditReport, exitCodeOf, makeReport, withUnjudged, writeReport } from './report.ts';
+import { redisPlaceOf } from './redis.ts';
 import { reasonOf } from './stores.ts';
 import { formatReport } from './table.ts';
 
@@ -101,6 +102,14 @@ function readOptions(options: AuditCommandOptions, env: NodeJS.ProcessEnv): Audi
       wrong.push(`${name} is no address of such a store`);
     return value;
   };
+  const redisPlace = () => {
+    try {
+      return redisPlaceOf(env);
+    } catch (error) {
+      wrong.push(reasonOf(error));
+      return { redisUrl: '' };
+    }
+  };
   const numbers: Partial<Record<NumberOption, number>> = {};
   for (const [name, { option, min, max, says }] of Object.entries({ ...auditSettings, ...sharedSettings })) {
     const text = env[name] ?? '';
@@ -119,7 +128,7 @@ function readOptions(options: AuditCommandOptions, env: NodeJS.ProcessEnv): Audi
   if (!/^\d{1,5}(\.\d+)?$/.test(settle)) wrong.push(`--settle ${settle} is wrong: seconds, from 0 to 99999`);
   const read = {
     databaseUrl: address('DATABASE_URL', /^postgres(ql)?:$/),
-    redisUrl: address('REDIS_URL', /^rediss?:$/),
+    ...redisPlace(),
     settleSeconds: Number(settle),
     ...numbers,
     ...(sale === undefined ? {} : { saleId: sale }),

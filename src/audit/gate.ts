@@ -5,7 +5,8 @@
  *
  * Memory: all holds of one sale at a time, some 300 bytes each.
  */
-import { Redis, type ChainableCommander } from 'ioredis';
+import type { ChainableCommander, Cluster, Redis } from 'ioredis';
+import { addressesOf, clientOf, type RedisPlace, serversOf, whyAway } from './redis.ts';
 import { placeOf, StoreAway, within } from './stores.ts';
 
 /** Entries per call: a call of this size keeps buyers waiting for a millisecond or two. */
@@ -60,29 +61,19 @@ export type GateRead = {
 };
 
 export class Gate {
-  #redis: Redis;
+  #redis: Redis | Cluster;
   #store: string;
   #limitMs: number;
   #lastError: Error | undefined;
 
   /** @param limitMs how long Redis may take for one answer */
-  constructor(url: string, limitMs: number) {
-    this.#store = `Redis at ${placeOf(url)}`;
+  constructor(place: RedisPlace, limitMs: number) {
+    this.#store = `Redis at ${addressesOf(place.redisUrl).map(placeOf).join(', ')}`;
     this.#limitMs = limitMs;
-    this.#redis = new Redis(url, {
-      lazyConnect: true,
-      protocol: 2,
-      connectionName: 'flashgate-audit',
-      connectTimeout: limitMs,
-      enableReadyCheck: false,
-      enableOfflineQueue: false,
-      autoResendUnfulfilledCommands: false,
-      maxRetriesPerRequest: 0,
-      retryStrategy: null,
-    });
+    this.#redis = clientOf(place, limitMs);
     // A failed connect() says only that the connection is closed; the reason comes as an event.
     this.#redis.on('error', (error: Error) => {
-      this.#lastError = error;
+      this.#lastError = whyAway(error);
     });
   }
 
@@ -102,15 +93,15 @@ export class Gate {
   /** The sales that have keys here, known to the ledger or not. */
   async saleIds(): Promise<Set<string>> {
     const found = new Set<string>();
-    let cursor = '0';
-    do {
-      const [next, keys] = await this.#ask(this.#redis.scan(cursor, 'MATCH', '{sale:*}:*', 'COUNT', PAGE));
-      for (const key of keys) {
-        const saleId = /^\{sale:([^}]+)\}:/.exec(key)?.[1];
-        if (saleId !== undefined) found.add(saleId);
+    for (const server of serversOf(this.#redis)) {
+      const scan = (cursor: string) => server.scan(cursor, 'MATCH', '{sale:*}:*', 'COUNT', PAGE);
+      for await (const keys of this.#pages(scan)) {
+        for (const key of keys) {
+          const saleId = /^\{sale:([^}]+)\}:/.exec(key)?.[1];
+          if (saleId !== undefined) found.add(saleId);
+        }
       }
-      cursor = next;
-    } while (cursor !== '0');
+    }
     return found;
   }
 

@@ -4,12 +4,12 @@
  * Every call ends within its time limit, whatever Redis does; a call that did not end may still run later, which every
  * script allows for (ids are minted by the caller, releases name the reservation). The client never resends by itself.
  */
-import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { Batcher } from '../batcher.ts';
 import type { Absent, Outcome } from '../domain/outcomes.ts';
 import { formatHold, type Hold } from '../domain/reservation.ts';
 import type { Sale } from '../domain/sale.ts';
+import { checkServers, onOtherServer, type Client } from './client.ts';
 import { gateKeys } from './keys.ts';
 import { Latch, soldOutUpTo, type Holders } from './latch.ts';
 import {
@@ -60,18 +60,18 @@ export type GateOptions = {
 };
 
 export class Gate {
-  #redis: Redis;
+  #redis: Client;
   #latch: Latch;
   #options: GateOptions;
   #reserving = new Map<string, Batcher<Asking, Outcome>>();
   #unmarking = new Map<string, Batcher<Receipt, undefined>>();
 
-  constructor(redis: Redis, options: GateOptions) {
+  constructor(redis: Client, options: GateOptions) {
     this.#redis = redis;
     this.#options = options;
     const { periodMs, holders, onError } = options.latch ?? { periodMs: 0, holders: 0, onError: () => undefined };
     this.#latch = new Latch({ periodMs, onError, readHolders: (saleId) => this.#holders(saleId, holders) });
-    redis.on('close', () => this.#latch.forget());
+    onOtherServer(redis, () => this.#latch.forget());
   }
 
   /** Whether this process knows by itself that nothing is left for this buyer. Costs nothing: ask it first. */
@@ -216,18 +216,11 @@ export class Gate {
   }
 
   /**
-   * Whether this Redis can be trusted with a gate.
+   * Whether this Redis, or every master of this cluster, can be trusted with a gate.
    * @throws {GateUnavailable} that says why not: away, a replica, or one that evicts keys when memory is short
    */
-  async check(): Promise<void> {
-    const info = await this.#within(Promise.all([this.#redis.info('memory'), this.#redis.info('replication')]), 'info');
-    const [, policy] = /maxmemory_policy:(\S+)/.exec(info[0]) ?? [];
-    if (policy !== 'noeviction') {
-      throw new GateUnavailable(
-        `Redis evicts keys when memory is short (maxmemory-policy ${policy ?? 'unknown'}) and would lose holds: set noeviction`,
-      );
-    }
-    if (/role:slave/.test(info[1])) throw new GateUnavailable('this Redis is a replica and refuses writes');
+  check(): Promise<void> {
+    return this.#within(checkServers(this.#redis), 'info');
   }
 
   /** Removes a closed sale's gate. */

@@ -1,6 +1,6 @@
 /** Leases in Redis: who looks after which shard, for now. They share the work; what excludes is the fence (ledger). */
-import type { Redis } from 'ioredis';
 import { z } from 'zod';
+import type { Client } from './client.ts';
 import { script } from './scripts.ts';
 import { within } from './within.ts';
 
@@ -9,10 +9,10 @@ const leaseKey = (shard: number) => `lease:shard:${shard}`;
 const Count = z.number();
 
 export class LeaseStore {
-  #redis: Redis;
+  #redis: Client;
   #timeoutMs: number;
 
-  constructor(redis: Redis, timeoutMs: number) {
+  constructor(redis: Client, timeoutMs: number) {
     this.#redis = redis;
     this.#timeoutMs = timeoutMs;
   }

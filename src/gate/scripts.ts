@@ -1,12 +1,13 @@
 /**
  * Loads the scripts of `lua/` and runs them. Raw EVAL is nowhere else.
  *
- * A script is sent by its SHA-1 and as a whole when Redis does not know it (after a restart or SCRIPT FLUSH).
+ * A script is sent by its SHA-1 and as a whole when Redis does not know it (after a restart or SCRIPT FLUSH, or on a
+ * cluster's node that serves the sale only since now).
  */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Redis } from 'ioredis';
+import type { Client } from './client.ts';
 
 const FOLDER = join(import.meta.dirname, '../../lua');
 /** Prepended to every script; not a script itself. */
@@ -24,7 +25,7 @@ export class Script {
   }
 
   /** @returns the script's reply as Redis gives it; its wrapper in gate.ts knows the shape */
-  async run(redis: Redis, keys: readonly string[], args: (string | number)[]): Promise<unknown> {
+  async run(redis: Client, keys: readonly string[], args: (string | number)[]): Promise<unknown> {
     try {
       return await redis.evalsha(this.sha1, keys.length, ...keys, ...args);
     } catch (error) {

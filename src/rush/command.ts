@@ -205,6 +205,7 @@ async function runAuditOf(
   print: Print,
 ): Promise<AuditReport> {
   const { runAudit } = await import('../audit/audit.ts');
-  const { DATABASE_URL: databaseUrl = '', REDIS_URL: redisUrl = '' } = env;
-  return runAudit({ databaseUrl, redisUrl, saleId, settleSeconds: settings.settle }, print);
+  const { redisPlaceOf } = await import('../audit/redis.ts');
+  const { DATABASE_URL: databaseUrl = '' } = env;
+  return runAudit({ databaseUrl, ...redisPlaceOf(env), saleId, settleSeconds: settings.settle }, print);
 }

@@ -56,8 +56,14 @@ export type TestApi = BuiltApp & {
   close: () => Promise<void>;
 };
 
-/** @param env addresses of the stores, as `freshStores().env` has them, and settings that differ from the usual ones */
-export async function testApi(env: Record<string, string>): Promise<TestApi> {
+/**
+ * @param env addresses of the stores, as `freshStores().env` has them, and settings that differ from the usual ones
+ * @param connect the test's own connection to Redis, when REDIS_URL is not simply its address
+ */
+export async function testApi(
+  env: Record<string, string>,
+  connect = (url: string): Redis => new Redis(url, { maxRetriesPerRequest: 0 }),
+): Promise<TestApi> {
   // The AWS client looks for its credentials there and nowhere else.
   for (const [name, value] of Object.entries(env)) if (name.startsWith('AWS_')) process.env[name] = value;
   const config = readConfig({ ...settings, ...env });
@@ -69,7 +75,7 @@ export async function testApi(env: Record<string, string>): Promise<TestApi> {
   const wired = wire(config, logger);
   const built = await buildApp({ ...wired, config });
   await built.directory.start(config.SALES_REFRESH_MS);
-  const redis = new Redis(config.REDIS_URL, { maxRetriesPerRequest: 0 });
+  const redis = connect(config.REDIS_URL);
   redis.on('error', () => undefined); // tests that stop Redis see it in the answers
   const db = new pg.Pool({ connectionString: config.DATABASE_URL, max: 2 });
   db.on('error', () => undefined); // likewise

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { afterAll, inject } from 'vitest';
-import { createQueues, startPostgres, startQueue, startRedis } from '../../scripts/servers/index.js';
+import { createQueues, startPostgres, startQueue, startRedis, startSentinel } from '../../scripts/servers/index.js';
 import type { Server } from '../../scripts/servers/index.js';
 
 export type { Server } from '../../scripts/servers/index.js';
@@ -15,9 +15,17 @@ afterAll(async () => {
   await Promise.all(running.splice(0).map((server) => server.stop()));
 });
 
-/** A Redis with 512 empty logical databases. What was written to it is still there after `restart()`. */
-export async function privateRedis(): Promise<Server & { url: string }> {
-  return track(await startRedis({ folder: ownFolder(), say: console.log, durable: true }));
+/**
+ * A Redis with 512 empty logical databases. What was written to it is still there after `restart()`.
+ * @param more settings of Redis, by its port
+ */
+export async function privateRedis(more?: (port: number) => Record<string, string | number>) {
+  return track(await startRedis({ folder: ownFolder(), say: console.log, durable: true, ...(more && { more }) }));
+}
+
+/** A sentinel that watches the Redis on that port under that name. */
+export async function privateSentinel(name: string, master: number): Promise<Server & { url: string }> {
+  return track(await startSentinel({ folder: ownFolder(), say: console.log, name, master }));
 }
 
 /** A Postgres with an empty database: `migrate(url)` first. Commits are durable, whatever signal ends it. */
