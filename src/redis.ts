@@ -106,11 +106,15 @@ function loginOf(config: Config): { username?: string; password?: string } {
 /** @returns undefined without TLS; the system's authorities are trusted unless REDIS_TLS_CA names another */
 function tlsOf(config: Config) {
   if (!redisAddresses(config).every(({ protocol }) => protocol === 'rediss:')) return undefined;
-  const { REDIS_TLS_CA: ca, REDIS_TLS_CERT: cert, REDIS_TLS_KEY: key } = config;
-  return {
-    ...(ca && { ca: readFileSync(ca) }),
-    ...(cert && { cert: readFileSync(cert), key: readFileSync(key) }),
+  const pem = (part: 'ca' | 'cert' | 'key', setting: 'REDIS_TLS_CA' | 'REDIS_TLS_CERT' | 'REDIS_TLS_KEY') => {
+    if (config[setting] === '') return {};
+    try {
+      return { [part]: readFileSync(config[setting]) };
+    } catch (error) {
+      throw new Error(`${setting}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    }
   };
+  return { ...pem('ca', 'REDIS_TLS_CA'), ...pem('cert', 'REDIS_TLS_CERT'), ...pem('key', 'REDIS_TLS_KEY') };
 }
 
 /**

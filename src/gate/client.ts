@@ -25,7 +25,7 @@ export async function checkServers(client: Client): Promise<void> {
   const masters = client.nodes('master');
   const [first] = masters;
   if (!first) throw new GateUnavailable('no node of the Redis Cluster can be reached');
-  const state = String(await first.cluster('INFO'));
+  const state = await first.cluster('INFO');
   const served = Number(/cluster_slots_ok:(\d+)/.exec(state)?.[1]);
   if (!state.includes('cluster_state:ok') || served < ALL_SLOTS) {
     throw new GateUnavailable(`the Redis Cluster serves ${served} of its ${ALL_SLOTS} slots: see cluster info`);

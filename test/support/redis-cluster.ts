@@ -37,7 +37,7 @@ export async function privateCluster({ replicas = 0 } = {}): Promise<RedisCluste
     if (n > 0) await client.call('CLUSTER', 'MEET', '127.0.0.1', first.port, await busPort(first));
   }
   const knows = async ({ client }: Node) =>
-    String(await client.cluster('NODES'))
+    String(await client.call('CLUSTER', 'NODES'))
       .split('\n')
       .filter(Boolean).length;
   const joined = { timeout: 30_000, interval: 50 };
@@ -73,7 +73,7 @@ async function startNode(): Promise<Node> {
   }));
   const client = new Redis(server.url);
   client.on('error', () => undefined);
-  return Object.assign(server, { client, id: String(await client.cluster('MYID')) });
+  return Object.assign(server, { client, id: await client.cluster('MYID') });
 }
 
 async function busPort({ client }: Node): Promise<string> {
@@ -99,7 +99,7 @@ export async function moveSlot({ masters }: RedisCluster, slot: number, to: Node
   await from.client.cluster('SETSLOT', slot, 'MIGRATING', to.id);
   for (;;) {
     // One by one: for a moment the sale is half here and half there.
-    const [key] = (await from.client.cluster('GETKEYSINSLOT', slot, 1)) as string[];
+    const [key] = await from.client.cluster('GETKEYSINSLOT', slot, 1);
     if (key === undefined) break;
     await from.client.call('MIGRATE', '127.0.0.1', to.port, '', 0, 5000, 'KEYS', key);
     await new Promise((resolve) => setTimeout(resolve, pauseMs));

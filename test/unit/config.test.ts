@@ -1,6 +1,6 @@
 /** The settings: what is wrong is named, with the reason; nothing wrong is let through. */
 import { describe, expect, test } from 'vitest';
-import { readConfig, settingNames } from '../../src/config.ts';
+import { readConfig, redisAddresses, settingNames } from '../../src/config.ts';
 
 const NEEDED = {
   REDIS_URL: 'redis://127.0.0.1:6379',
@@ -40,6 +40,8 @@ describe('values', () => {
     ['LOG_LEVEL', 'loud'],
     ['AUTH_MODE', 'None'],
     ['REDIS_URL', 'http://127.0.0.1'],
+    ['REDIS_URL', 'redis://a http://b'],
+    ['REDIS_MODE', 'Cluster'],
     ['DATABASE_URL', '127.0.0.1'],
     ['SERVICE_TOKEN', 'fifteen-letters'],
     ['SERVICE_TOKEN', `${'x'.repeat(16)} short`],
@@ -69,8 +71,23 @@ describe('relations', () => {
     ['QUEUE_VISIBILITY_SECONDS', { QUEUE_VISIBILITY_SECONDS: '7' }],
     ['SHUTDOWN_DEADLINE_MS', { SHUTDOWN_DEADLINE_MS: '2000' }],
     ['QUEUE_WAIT_SECONDS', { QUEUE_WAIT_SECONDS: '20' }],
+    ['REDIS_URL names several', { REDIS_URL: 'redis://a redis://b' }],
+    ['redis:// or all with rediss://', { REDIS_URL: 'redis://a rediss://b', REDIS_MODE: 'cluster' }],
+    ['has none but 0', { REDIS_URL: 'redis://a/1', REDIS_MODE: 'cluster' }],
+    ['REDIS_SENTINEL_NAME', { REDIS_MODE: 'sentinel' }],
+    ['REDIS_SENTINEL_NAME', { REDIS_SENTINEL_NAME: 'x' }],
+    ['REDIS_TLS_CA', { REDIS_TLS_CA: '/ca.pem' }],
+    ['REDIS_TLS_KEY go together', { REDIS_URL: 'rediss://a', REDIS_TLS_CERT: '/c.pem' }],
   ])('%s is checked against what it must fit', (name, settings) => {
     expect(() => readConfig({ ...NEEDED, ...settings })).toThrow(new RegExp(`do not fit together:\\n.*${name}`));
+  });
+
+  test('several addresses, each mode', () => {
+    const several = 'rediss://:secret@a:1 \n rediss://b:2';
+    const cluster = readConfig({ ...NEEDED, REDIS_URL: several, REDIS_MODE: 'cluster', REDIS_TLS_CA: '/ca.pem' });
+    expect(redisAddresses(cluster).map(({ host }) => host)).toEqual(['a:1', 'b:2']);
+    const more = { REDIS_MODE: 'sentinel', REDIS_SENTINEL_NAME: 'x' };
+    expect(readConfig({ ...NEEDED, REDIS_URL: several, ...more }).REDIS_MODE).toBe('sentinel');
   });
 
   test('AUTH_MODE=none is for development', () => {
