@@ -1,5 +1,7 @@
 /** Redis Cluster: the whole walk on it, a node that fails, and a replica that takes over. */
+import { Cluster } from 'ioredis';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { createRedis } from '../../src/redis.ts';
 import { admin, ask, deliver, eventOf, expectProblem, gateState, newId, press, putSale, record } from '../http/api.ts';
 import { reservationUrl, shortLimits, testApi, win, type TestApi } from '../http/api.ts';
 import { flashgate, start } from '../process/program.ts';
@@ -99,6 +101,34 @@ test('keepers share the shards, whose leases lie on all nodes, and expire what i
   for (const { kill } of keepers) kill('SIGTERM');
   for (const { ended } of keepers) expect((await ended).code).toBe(0);
   expect(await leases()).toEqual([]);
+});
+
+/** A client as the product's. */
+async function clientOfOurs(): Promise<Cluster> {
+  const client = createRedis(api.config, api.wired.logger);
+  if (!(client instanceof Cluster)) throw new Error('REDIS_MODE says that it is one');
+  await vi.waitFor(() => expect(client.status).toBe('ready'), { timeout: 15_000 });
+  return client;
+}
+
+test('every master is connected to before it is asked for anything, or all but the first to ask would be refused', async () => {
+  const client = await clientOfOurs();
+  await expect.poll(() => client.nodes('master').map(({ status }) => status)).toEqual(['ready', 'ready', 'ready']);
+  client.disconnect();
+});
+
+test('what was under way when a connection was lost is told, and not sent again', async () => {
+  const client = await clientOfOurs();
+  const node = await cluster.ownerOf('x');
+  const waiting = client.blpop('{sale:x}', 0);
+  const lost = expect(waiting).rejects.toThrow(/closed/);
+  await expect.poll(() => node.client.info('clients')).toContain('blocked_clients:1');
+  await node.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+  await node.client.rpush('{sale:x}', 'still there');
+  await lost;
+  expect(await node.client.lrange('{sale:x}', 0, -1)).toEqual(['still there']);
+  await node.client.del('{sale:x}');
+  client.disconnect();
 });
 
 test('readiness asks every master', async () => {

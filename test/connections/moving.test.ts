@@ -2,7 +2,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { gateKeys } from '../../src/gate/keys.ts';
-import { script } from '../../src/gate/scripts.ts';
 import { expectProblem, gateState, press, putSale, testApi, win, type TestApi } from '../http/api.ts';
 import { moveSlot, privateCluster, type RedisCluster } from '../support/redis-cluster.ts';
 import { freshStores, type Stores } from '../support/stores.ts';
@@ -46,12 +45,10 @@ test('back and forth between the nodes under load: no MOVED reaches a buyer, non
   const saleId = await putSale(api, { total: TOTAL });
   const slot = await cluster.slotOf(saleId);
   let moving = true;
-  let presses = 0;
   const codes = new Set<string>();
   const buyer = async (userId: string) => {
     for (;;) {
       const answer = await press(api, saleId, userId);
-      presses += 1;
       expect(answer.body).not.toMatch(/MOVED|ASK|TRYAGAIN|Cluster/i);
       if (answer.statusCode === 202 || answer.statusCode === 200) return answer.json<{ reservationId: string }>();
       const { code } = answer.json<{ code: 'sold_out' | 'gate_unavailable' }>();
@@ -78,18 +75,17 @@ test('back and forth between the nodes under load: no MOVED reaches a buyer, non
   expect(await gateState(api, saleId)).toMatchObject({ stock: '0', held: String(TOTAL), buyers: TOTAL });
   const holds = await api.redis.hvals(`{sale:${saleId}}:holds`);
   expect(holds.map((hold) => hold.slice(0, 36)).sort()).toEqual(told.sort());
-  expect(presses).toBeGreaterThan(600);
   expect([...codes].filter((code) => !['sold_out', 'gate_unavailable'].includes(code))).toEqual([]);
   // It has been about something: nodes have sent the client on.
   expect(await errors('MOVED')).toBeGreaterThan(0);
   expect((await errors('ASK')) + (await errors('TRYAGAIN'))).toBeGreaterThan(0);
 });
 
-test('a moved slot is another server, for the latch: what it knew is forgotten, and it latches anew', async () => {
+test('a moved slot is another server, for the latch: who holds there is asked anew, and it latches anew', async () => {
   const api = await openApi({ LATCH_MS: String(LATCH_MS) });
   const saleId = await putSale(api, { total: 1 });
   const [slot, from] = [await cluster.slotOf(saleId), await cluster.ownerOf(saleId)];
-  const { reservationId } = await win(api, saleId, 'holder');
+  await win(api, saleId, 'holder');
   const latched = async () => {
     await expect
       .poll(async () => {
@@ -99,15 +95,24 @@ test('a moved slot is another server, for the latch: what it knew is forgotten, 
       .toBe(true);
   };
   await latched();
-  // Given back behind its back, as by a server that has forgotten the hold: it goes on refusing for as long as it may.
   await expect.poll(() => api.redis.zcard(`{sale:${saleId}}:unqueued`), { timeout: 15_000 }).toBe(0);
-  await script('release').run(from.client, gateKeys(saleId), ['', 'holder', reservationId]);
-  expectProblem(await press(api, saleId, 'another'), 'sold_out');
-
   const to = cluster.masters.find((node) => node !== from);
   if (!to) throw new Error('there are three');
   await moveSlot(cluster, slot, to);
-  await press(api, saleId, 'holder'); // asked at the gate, whoever is latched: finds that the slot has moved, and wins
-  await expect.poll(() => api.wired.stores.gate.refuses(saleId, 'another', 1)).toBe(false);
+
+  // As on a replica that took over before it had the last writes, and was written to since: the same version, another
+  // holder. The one whom this process knows is asked about at the gate, which tells it that the slot has moved.
+  const [, buyers, holds] = gateKeys(saleId);
+  const hold = (await to.client.hget(holds, 'holder')) ?? '';
+  await to.client
+    .multi()
+    .hdel(holds, 'holder')
+    .hset(holds, 'other', hold)
+    .srem(buyers, 'holder')
+    .sadd(buyers, 'other')
+    .exec();
+  expectProblem(await press(api, saleId, 'other'), 'sold_out'); // not known yet
+  expectProblem(await press(api, saleId, 'holder'), 'sold_out');
+  await expect.poll(async () => (await press(api, saleId, 'other')).statusCode, { timeout: 10_000 }).toBe(200);
   await latched();
 });
