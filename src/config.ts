@@ -22,6 +22,11 @@ const SecretList = words.refine((list) => list.every((secret) => BASE64_SECRET.t
   error: 'each secret is whsec_ and at least 24 bytes in base64 (try: echo whsec_$(openssl rand -base64 24))',
 });
 
+/** RFC 7518, section 3.2: a key for HS256 has at least as many bits as the hash. */
+const KeyList = words.refine((list) => list.every((secret) => Buffer.byteLength(secret) >= 32), {
+  error: 'each secret needs at least 32 bytes (try: openssl rand -hex 32)',
+});
+
 const Settings = z.object({
   NODE_ENV: z.string().default('development'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
@@ -30,8 +35,13 @@ const Settings = z.object({
   PORT: port(3000),
   API_PROCESSES: count(availableParallelism(), 256),
   METRICS_PORT: z.coerce.number().int().min(0).max(65_535).optional(), // a default would open one for everybody
-  AUTH_MODE: z.enum(['service', 'none']).default('service'),
+  AUTH_MODE: z.enum(['service', 'jwt', 'none']).default('service'),
   SERVICE_TOKEN: TokenList,
+  JWT_ALGORITHM: z.enum(['HS256', 'RS256', 'PS256', 'ES256', 'EdDSA']).optional(),
+  JWT_SECRET: KeyList,
+  JWT_JWKS_URL: z.url({ protocol: /^https?$/ }).optional(),
+  JWT_AUDIENCE: z.string().optional(),
+  JWT_ISSUER: z.string().optional(),
   ADMIN_TOKEN: TokenList,
   WEBHOOK_SECRET: SecretList,
   REQUEST_DEADLINE_MS: ms(2000),
@@ -91,6 +101,33 @@ const relations: { holds: (c: Config) => boolean; reason: string }[] = [
   {
     holds: (c) => c.AUTH_MODE !== 'none' || c.NODE_ENV !== 'production',
     reason: 'AUTH_MODE=none lets anybody reserve for anybody: it is refused when NODE_ENV=production',
+  },
+  {
+    holds: (c) =>
+      c.AUTH_MODE !== 'jwt' || [c.JWT_ALGORITHM, c.JWT_AUDIENCE, c.JWT_ISSUER].every((value) => value !== undefined),
+    reason:
+      'AUTH_MODE=jwt needs JWT_ALGORITHM, JWT_AUDIENCE and JWT_ISSUER: without them a token made for something else would open this',
+  },
+  {
+    holds: (c) => c.AUTH_MODE !== 'jwt' || c.JWT_ALGORITHM !== 'HS256' || c.JWT_SECRET.length > 0,
+    reason: 'JWT_ALGORITHM=HS256 needs JWT_SECRET, which the issuer of the tokens has too',
+  },
+  {
+    holds: (c) =>
+      c.AUTH_MODE !== 'jwt' ||
+      c.JWT_ALGORITHM === undefined ||
+      (c.JWT_JWKS_URL !== undefined) !== (c.JWT_ALGORITHM === 'HS256'),
+    reason:
+      'JWT_JWKS_URL has public keys: every JWT_ALGORITHM but HS256 needs it, and HS256, whose keys are secrets, must not have it',
+  },
+  {
+    holds: (c) => c.AUTH_MODE !== 'jwt' || c.JWT_SECRET.length === 0 || c.JWT_ALGORITHM === 'HS256',
+    reason: 'JWT_SECRET is for JWT_ALGORITHM=HS256 alone',
+  },
+  {
+    holds: (c) => c.NODE_ENV !== 'production' || c.JWT_JWKS_URL?.startsWith('http:') !== true,
+    reason:
+      'JWT_JWKS_URL must be https when NODE_ENV=production: whoever can change the keys on their way can be any buyer',
   },
   {
     holds: (c) => c.KEEP_ALIVE_MS > c.BALANCER_IDLE_MS,

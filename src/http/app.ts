@@ -8,7 +8,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import type { Stores } from '../operations/stores.ts';
 import { adminRoutes } from './admin.ts';
-import { bearerOnly } from './auth.ts';
+import { buyersOf, schemesOf, type Buyers } from './buyers.ts';
 import { Directory } from './directory.ts';
 import { errorHandler, onClientError } from './errors.ts';
 import { healthRoutes } from './health.ts';
@@ -25,8 +25,7 @@ export type Api = {
   sqs: SQSClient;
   config: Config;
   directory: Directory;
-  /** The check of who may act for a buyer. */
-  buyersOnly: Pick<RouteShorthandOptions, 'onRequest'>;
+  buyers: Buyers;
   /** The deadline of requests that ask the ledger, which allows itself more time than a request has. */
   inTime: Pick<RouteShorthandOptions, 'handlerTimeout'>;
   life: { draining: boolean };
@@ -64,7 +63,8 @@ export async function buildApp(deps: {
   const directory = new Directory(stores, config.REQUEST_DEADLINE_MS);
   const life = { draining: false };
   const inTime = { handlerTimeout: config.REQUEST_DEADLINE_MS };
-  const api: Api = { stores, sqs, config, directory, life, inTime, buyersOnly: buyersCheck(config, logger) };
+  const buyers = buyersOf(app, config, logger);
+  const api: Api = { stores, sqs, config, directory, life, inTime, buyers };
 
   app.setErrorHandler(onError);
   app.setNotFoundHandler((_request, reply) => sendProblem(reply, 'not_found'));
@@ -73,10 +73,7 @@ export async function buildApp(deps: {
       openapi: '3.1.0',
       info: { title: 'flashgate', description: 'Reservations for flash sales', version: '1' },
       components: {
-        securitySchemes: {
-          storefront: { type: 'http', scheme: 'bearer', description: 'a token of SERVICE_TOKEN' },
-          admin: { type: 'http', scheme: 'bearer', description: 'a token of ADMIN_TOKEN' },
-        },
+        securitySchemes: schemesOf(config),
         schemas: namedSchemas(),
       },
     },
@@ -84,7 +81,7 @@ export async function buildApp(deps: {
   const methods = collectMethods(app);
   healthRoutes(app, api);
   saleRoute(app, api);
-  if (config.AUTH_MODE === 'none' || config.SERVICE_TOKEN.length > 0) {
+  if (buyers.served) {
     reserveRoute(app, api);
     reservationRoutes(app, api);
   }
@@ -105,14 +102,6 @@ function allowNoBody(app: FastifyInstance): void {
     if (body === '') done(null, undefined);
     else void parse(request, String(body), done);
   });
-}
-
-function buyersCheck(config: Config, logger: Logger): Api['buyersOnly'] {
-  if (config.AUTH_MODE === 'none') {
-    logger.warn({}, 'AUTH_MODE=none: anybody may reserve for anybody. Never use this where buyers can reach it');
-    return {};
-  }
-  return { onRequest: bearerOnly(config.SERVICE_TOKEN) };
 }
 
 /** Notes the methods of each path as routes are added. */
