@@ -3,10 +3,13 @@
  * `.env.example` lists all of them with units and defaults; a test holds the two equal.
  */
 import { availableParallelism } from 'node:os';
+import { isIP } from 'node:net';
 import { z } from 'zod';
 
 const ms = (fallback: number, max = 86_400_000) => z.coerce.number().int().min(1).max(max).default(fallback);
 const count = (fallback: number, max: number) => z.coerce.number().int().min(1).max(max).default(fallback);
+/** A limit; 0 is none. */
+const upTo = (fallback: number) => z.coerce.number().int().min(0).max(1_000_000).default(fallback);
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
 const words = z
   .string()
@@ -27,6 +30,25 @@ const KeyList = words.refine((list) => list.every((secret) => Buffer.byteLength(
   error: 'each secret needs at least 32 bytes (try: openssl rand -hex 32)',
 });
 
+/** An address, or a network that is not the whole world. */
+const isNetwork = (text: string) => {
+  const [address = '', length, more] = text.split('/');
+  const family = isIP(address);
+  if (family === 0 || more !== undefined) return false;
+  return length === undefined || (/^[1-9]\d{0,2}$/.test(length) && Number(length) <= (family === 4 ? 32 : 128));
+};
+const Networks = words.refine((list) => list.every(isNetwork), {
+  error: 'addresses and networks such as 10.0.0.7 or 10.0.0.0/8, with spaces between; /0 would believe anybody',
+});
+const Origins = words.refine((list) => list.every((each) => /^https?:$/.test(originOf(each).protocol)), {
+  error: 'origins as a browser sends them, such as https://shop.example, with spaces between',
+});
+/** The address, if it is no more than an origin. */
+function originOf(text: string): { protocol: string } {
+  const url = URL.parse(text);
+  return url?.origin === text ? url : { protocol: '' };
+}
+
 const Settings = z.object({
   NODE_ENV: z.string().default('development'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
@@ -44,7 +66,18 @@ const Settings = z.object({
   JWT_ISSUER: z.string().optional(),
   ADMIN_TOKEN: TokenList,
   WEBHOOK_SECRET: SecretList,
+  TRUST_PROXY: Networks,
+  CORS_ORIGINS: Origins,
+  RATE_LIMIT_WINDOW_MS: ms(10_000),
+  RATE_LIMIT_BUYER: upTo(100),
+  RATE_LIMIT_ADDRESS: upTo(0),
+  MAX_EVENT_LOOP_DELAY_MS: z.coerce.number().int().min(0).max(60_000).default(2000),
+  HIDE_UNITS_LEFT: z
+    .enum(['true', 'false'])
+    .default('false')
+    .transform((word) => word === 'true'),
   REQUEST_DEADLINE_MS: ms(2000),
+  CLIENT_TIMEOUT_MS: ms(30_000),
   KEEP_ALIVE_MS: ms(75_000),
   BALANCER_IDLE_MS: ms(60_000),
   SHUTDOWN_DELAY_MS: z.coerce.number().int().min(0).max(60_000).default(0),
@@ -128,6 +161,16 @@ const relations: { holds: (c: Config) => boolean; reason: string }[] = [
     holds: (c) => c.NODE_ENV !== 'production' || c.JWT_JWKS_URL?.startsWith('http:') !== true,
     reason:
       'JWT_JWKS_URL must be https when NODE_ENV=production: whoever can change the keys on their way can be any buyer',
+  },
+  {
+    holds: (c) => c.AUTH_MODE !== 'service' || c.RATE_LIMIT_ADDRESS === 0,
+    reason:
+      'RATE_LIMIT_ADDRESS is for buyers who come by themselves: with AUTH_MODE=service every request comes from the storefront’s own servers',
+  },
+  {
+    holds: (c) => c.CLIENT_TIMEOUT_MS > c.REQUEST_DEADLINE_MS,
+    reason:
+      'CLIENT_TIMEOUT_MS must be longer than REQUEST_DEADLINE_MS, or a client that waits for its answer is taken for one that does not read',
   },
   {
     holds: (c) => c.KEEP_ALIVE_MS > c.BALANCER_IDLE_MS,

@@ -12,6 +12,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** In jwt mode: the subject of the token that was checked. */
     buyer: string;
+    /** When the check of a token began that was not known, by `performance.now()`: it is part of the request's time. */
+    since?: number;
   }
 }
 
@@ -29,6 +31,8 @@ export type Buyers = {
    * @throws {Problem} `forbidden` when it is not the token's
    */
   who: (request: FastifyRequest, named: string | undefined) => string;
+  /** Who acts in a request that has passed: by whom it is counted. */
+  of: (request: FastifyRequest) => string;
   /** What a Location needs behind the path to be asked for as it stands. */
   locationQuery: (userId: string) => string;
 };
@@ -45,11 +49,14 @@ export function schemesOf({ AUTH_MODE: mode }: Config) {
   return { ...(mode === 'service' && { storefront }), ...(mode === 'jwt' && { buyer }), admin };
 }
 
+type Named = { userId?: string } | undefined;
+
 /** Named by the caller, who is trusted; the schemas have seen to it that somebody is. */
 const named: Omit<Buyers, 'served' | 'check' | 'security'> = {
   body: jsonSchema(ReserveBody, 'input'),
   query: jsonSchema(BuyerQuery),
   who: (_request, userId) => userId as string,
+  of: ({ body, query }) => ({ ...(query as Named), ...(body as Named) }).userId ?? '',
   locationQuery: (userId) => `?userId=${encodeURIComponent(userId)}`,
 };
 
@@ -71,6 +78,7 @@ export function buyersOf(app: FastifyInstance, config: Config, log: Log): Buyers
 function byOwnToken(app: FastifyInstance, config: Config, log: Log): Buyers {
   const tokens = tokensOf(config, log);
   app.decorateRequest('buyer', '');
+  app.decorateRequest('since');
   const onRequest: RouteShorthandOptions['onRequest'] = (request, _reply, done) => {
     const authorization = request.headers.authorization ?? '';
     const buyer = tokens.remembered(authorization);
@@ -79,6 +87,7 @@ function byOwnToken(app: FastifyInstance, config: Config, log: Log): Buyers {
       done();
       return;
     }
+    request.since = performance.now();
     tokens.verify(authorization).then(
       (verified) => {
         request.buyer = verified;
@@ -97,6 +106,7 @@ function byOwnToken(app: FastifyInstance, config: Config, log: Log): Buyers {
       if (userId !== undefined && userId !== request.buyer) throw new Problem('forbidden');
       return request.buyer;
     },
+    of: (request) => request.buyer,
     locationQuery: () => '',
   };
 }
@@ -104,7 +114,8 @@ function byOwnToken(app: FastifyInstance, config: Config, log: Log): Buyers {
 function tokensOf(config: Config, log: Log): BuyerTokens {
   // config.ts has seen to it that what this mode needs is set.
   const { JWT_ALGORITHM: algorithm = '', JWT_AUDIENCE: audience = '', JWT_ISSUER: issuer = '' } = config;
-  const { JWT_SECRET: secrets, JWT_JWKS_URL: jwks, REQUEST_DEADLINE_MS: timeoutMs } = config;
+  const { JWT_SECRET: secrets, JWT_JWKS_URL: jwks } = config;
+  const timeoutMs = Math.ceil(config.REQUEST_DEADLINE_MS / 2); // so that gate and queue have some time, too
   const keys =
     jwks === undefined
       ? secrets.map((secret) => new TextEncoder().encode(secret))

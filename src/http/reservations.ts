@@ -20,7 +20,7 @@ export function presentReservation<T extends { reservedAt: number; expiresAt: nu
   };
 }
 
-export function reservationRoutes(app: FastifyInstance, { stores, buyers, inTime }: Api): void {
+export function reservationRoutes(app: FastifyInstance, { stores, buyers, admission, inTime }: Api): void {
   const wanted = (request: FastifyRequest<Request>) => {
     const { params, query } = request;
     const userId = buyers.who(request, query.userId);
@@ -38,6 +38,7 @@ export function reservationRoutes(app: FastifyInstance, { stores, buyers, inTime
     '/sales/:saleId/reservations/:reservationId',
     {
       ...buyers.check,
+      ...admission.careful,
       ...inTime,
       schema: {
         ...schema,
@@ -55,6 +56,7 @@ export function reservationRoutes(app: FastifyInstance, { stores, buyers, inTime
     '/sales/:saleId/reservations/:reservationId',
     {
       ...buyers.check,
+      ...admission.careful,
       ...inTime,
       schema: {
         ...schema,

@@ -7,13 +7,14 @@ import type { Hold } from '../domain/reservation.ts';
 import { enqueue } from '../operations/enqueue.ts';
 import type { Api } from './app.ts';
 import { count, latched } from './counts.ts';
+import { sendSoldOut, type SoldOut } from './may-return.ts';
 import { sendProblem } from './problem.ts';
 import { atEndOfTurn } from './turn.ts';
 import { jsonSchema, refusal, Reserved, SaleParams, type ReserveBody } from './schemas.ts';
 
 type Request = { Params: z.infer<typeof SaleParams>; Body: z.infer<typeof ReserveBody> };
 
-export function reserveRoute(app: FastifyInstance, { directory, stores, config, buyers }: Api): void {
+export function reserveRoute(app: FastifyInstance, { directory, stores, config, buyers, admission }: Api): void {
   app.post<Request>(
     '/sales/:saleId/reserve',
     {
@@ -35,7 +36,7 @@ export function reserveRoute(app: FastifyInstance, { directory, stores, config, 
       const sale = directory.known(saleId);
       if (sale?.state === 'open' && qty <= sale.maxPerReservation && stores.gate.refuses(saleId, userId, qty)) {
         latched.count += 1;
-        refuse(reply);
+        refuse({ reply, known: directory.mayReturn.soldOut(sale) });
         return;
       }
       return askGate(request, reply, userId);
@@ -43,7 +44,9 @@ export function reserveRoute(app: FastifyInstance, { directory, stores, config, 
   );
 
   const askGate = async (request: FastifyRequest<Request>, reply: FastifyReply, userId: string) => {
-    const deadline = performance.now() + config.REQUEST_DEADLINE_MS;
+    const deadline = (request.since ?? performance.now()) + config.REQUEST_DEADLINE_MS;
+    if (admission.late()) return sendProblem(reply, 'overloaded');
+    if (admission.press) await admission.press(request);
     const { saleId } = request.params;
     const { qty } = request.body;
     const sale = directory.known(saleId) ?? (await directory.find(saleId));
@@ -64,15 +67,18 @@ export function reserveRoute(app: FastifyInstance, { directory, stores, config, 
         return sendProblem(reply, 'not_started', { startsAt: new Date(sale.startsAt).toISOString() });
       case 'qty_over_limit':
         return sendProblem(reply, 'qty_over_limit', { maxPerReservation: sale.maxPerReservation });
+      case 'sold_out':
+        return sendSoldOut(reply, directory.mayReturn.soldOut(sale));
       case 'paused':
       case 'ended':
-      case 'sold_out':
         return sendProblem(reply, answer.outcome);
     }
   };
 }
 
-const refuse = atEndOfTurn((reply: FastifyReply) => void sendProblem(reply, 'sold_out'));
+const refuse = atEndOfTurn(
+  ({ reply, known }: { reply: FastifyReply; known: SoldOut }) => void sendSoldOut(reply, known),
+);
 
 function sendHold(reply: FastifyReply, outcome: 'ok' | 'dup', hold: Hold, query: string): FastifyReply {
   count(outcome);

@@ -48,6 +48,15 @@ describe('values', () => {
     ['LOG_LEVEL', 'loud'],
     ['AUTH_MODE', 'None'],
     ['JWT_SECRET', 'x'.repeat(31)],
+    ...['loopback', '10.0.0.0/0', '10.0.0.0/33', '10.0.0.0/8/8', '10.0.0', '::/0', '2001:db8::/129', 'true'].map(
+      (value): [string, string] => ['TRUST_PROXY', value],
+    ),
+    ...['*', 'shop.example', 'https://shop.example/', 'https://shop.example/x', 'ftp://shop.example', 'null'].map(
+      (value): [string, string] => ['CORS_ORIGINS', value],
+    ),
+    ['RATE_LIMIT_BUYER', '-1'],
+    ['MAX_EVENT_LOOP_DELAY_MS', '-1'],
+    ['HIDE_UNITS_LEFT', 'yes'],
     ['JWT_ALGORITHM', 'none'],
     ['JWT_JWKS_URL', 'ftp://accounts.example/keys'],
     ['REDIS_URL', 'http://127.0.0.1'],
@@ -80,6 +89,8 @@ describe('relations', () => {
     ['JWT_JWKS_URL has public keys', { ...JWT, JWT_ALGORITHM: 'RS256', JWT_SECRET: '' }],
     ['JWT_SECRET is for', { ...JWT, JWT_ALGORITHM: 'RS256', JWT_JWKS_URL: 'https://accounts.example/keys' }],
     ['JWT_JWKS_URL must be https', { NODE_ENV: 'production', JWT_JWKS_URL: 'http://accounts.example/keys' }],
+    ['RATE_LIMIT_ADDRESS is for', { RATE_LIMIT_ADDRESS: '10' }],
+    ['CLIENT_TIMEOUT_MS', { CLIENT_TIMEOUT_MS: '2000' }],
     ['KEEP_ALIVE_MS', { KEEP_ALIVE_MS: '60000', BALANCER_IDLE_MS: '60000' }],
     ['GATE_TIMEOUT_MS', { GATE_TIMEOUT_MS: '2000' }],
     ['QUEUE_TIMEOUT_MS', { QUEUE_TIMEOUT_MS: '2000' }],
@@ -97,6 +108,14 @@ describe('relations', () => {
     const keys = { JWT_ALGORITHM: 'ES256', JWT_SECRET: '', JWT_JWKS_URL: 'https://accounts.example/keys' };
     expect(readConfig({ ...NEEDED, ...JWT, ...keys, NODE_ENV: 'production' })).toMatchObject({
       JWT_ALGORITHM: 'ES256',
+    });
+  });
+
+  test('proxies and origins are lists', () => {
+    const env = { ...NEEDED, TRUST_PROXY: '10.0.0.7 10.1.0.0/16 2001:db8::/32', CORS_ORIGINS: 'https://a.example http://b:8080' };
+    expect(readConfig(env)).toMatchObject({
+      TRUST_PROXY: ['10.0.0.7', '10.1.0.0/16', '2001:db8::/32'],
+      CORS_ORIGINS: ['https://a.example', 'http://b:8080'],
     });
   });
 
