@@ -8,15 +8,14 @@ import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { problems } from '../../src/http/problem.ts';
+import { runs, seed } from '../support/fuzz.ts';
 import { freshStores, type Stores } from '../support/stores.ts';
 import { ADMIN, putSale, SERVICE, signed, testApi, win, type TestApi, type Won } from './api.ts';
 import { rawRequests, requests } from './fuzz-input.ts';
 import { bearing, HS256, tokenOf } from './tokens.ts';
 
-const RUNS = Number(process.env['FUZZ_RUNS'] ?? 2000);
-const SEED = Number(process.env['FUZZ_SEED'] ?? 20_260_801);
 /** Per run of the short kind, with a machine that is busy in mind. */
-const PATIENCE_MS = 60_000 + RUNS * 40;
+const PATIENCE_MS = 60_000 + runs * 40;
 /** Sockets at once. */
 const AT_ONCE = 10;
 
@@ -57,7 +56,7 @@ describe.each(MODES)('in %s mode', (mode, env) => {
   };
 
   test(
-    `${RUNS} requests: never a 500, each refusal a problem that the list has, every route reached, nothing kept`,
+    `${runs} requests: never a 500, each refusal a problem that the list has, every route reached, nothing kept`,
     async () => {
       const reached = new Set<string>();
       const heap: number[] = [];
@@ -86,7 +85,7 @@ describe.each(MODES)('in %s mode', (mode, env) => {
         expect(Object.keys(problems)).toContain(problem.code);
         expect(problem.status).toBe(response.statusCode);
       });
-      await fc.assert(property, { numRuns: RUNS, seed: SEED });
+      await fc.assert(property, { numRuns: runs, seed });
       expect(routesNotIn(reached)).toEqual([]);
       api.log.length = 0; // the test's own
       reached.clear();
@@ -96,7 +95,7 @@ describe.each(MODES)('in %s mode', (mode, env) => {
   );
 
   test(
-    `${RUNS} streams of bytes over sockets: each connection ends, each answer is one, and others are served`,
+    `${runs} streams of bytes over sockets: each connection ends, each answer is one, and others are served`,
     async () => {
       const { hostname, port } = new URL(await api.url());
       const property = fc.asyncProperty(
@@ -114,7 +113,7 @@ describe.each(MODES)('in %s mode', (mode, env) => {
           }
         },
       );
-      await fc.assert(property, { numRuns: Math.ceil(RUNS / AT_ONCE), seed: SEED });
+      await fc.assert(property, { numRuns: Math.ceil(runs / AT_ONCE), seed });
       expect((await fetch(`http://${hostname}:${port}/livez`)).status).toBe(200);
       await expect.poll(() => connections(api), { timeout: 20_000 }).toBeLessThanOrEqual(1); // fetch keeps its own
     },
