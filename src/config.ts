@@ -3,10 +3,13 @@
  * `.env.example` lists all of them with units and defaults; a test holds the two equal.
  */
 import { availableParallelism } from 'node:os';
+import { isIP } from 'node:net';
 import { z } from 'zod';
 
 const ms = (fallback: number, max = 86_400_000) => z.coerce.number().int().min(1).max(max).default(fallback);
 const count = (fallback: number, max: number) => z.coerce.number().int().min(1).max(max).default(fallback);
+/** A limit; 0 is none. */
+const upTo = (fallback: number) => z.coerce.number().int().min(0).max(1_000_000).default(fallback);
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
 const wordsOf = (text: string) => text.split(/\s+/).filter((word) => word !== '');
 const words = z.string().default('').transform(wordsOf);
@@ -26,6 +29,30 @@ const isRedisUrl = (text: string) => URL.canParse(text) && /^rediss?:$/.test(new
 export const redisAddresses = ({ REDIS_URL }: Pick<Config, 'REDIS_URL'>): URL[] =>
   wordsOf(REDIS_URL).map((text) => new URL(text));
 
+/** RFC 7518, section 3.2: a key for HS256 has at least as many bits as the hash. */
+const KeyList = words.refine((list) => list.every((secret) => Buffer.byteLength(secret) >= 32), {
+  error: 'each secret needs at least 32 bytes (try: openssl rand -hex 32)',
+});
+
+/** An address, or a network that is not the whole world. */
+const isNetwork = (text: string) => {
+  const [address = '', length, more] = text.split('/');
+  const family = isIP(address);
+  if (family === 0 || more !== undefined) return false;
+  return length === undefined || (/^[1-9]\d{0,2}$/.test(length) && Number(length) <= (family === 4 ? 32 : 128));
+};
+const Networks = words.refine((list) => list.every(isNetwork), {
+  error: 'addresses and networks such as 10.0.0.7 or 10.0.0.0/8, with spaces between; /0 would believe anybody',
+});
+const Origins = words.refine((list) => list.every((each) => /^https?:$/.test(originOf(each).protocol)), {
+  error: 'origins as a browser sends them, such as https://shop.example, with spaces between',
+});
+/** The address, if it is no more than an origin. */
+function originOf(text: string): { protocol: string } {
+  const url = URL.parse(text);
+  return url?.origin === text ? url : { protocol: '' };
+}
+
 const Settings = z.object({
   NODE_ENV: z.string().default('development'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
@@ -34,11 +61,27 @@ const Settings = z.object({
   PORT: port(3000),
   API_PROCESSES: count(availableParallelism(), 256),
   METRICS_PORT: z.coerce.number().int().min(0).max(65_535).optional(), // a default would open one for everybody
-  AUTH_MODE: z.enum(['service', 'none']).default('service'),
+  AUTH_MODE: z.enum(['service', 'jwt', 'none']).default('service'),
   SERVICE_TOKEN: TokenList,
+  JWT_ALGORITHM: z.enum(['HS256', 'RS256', 'PS256', 'ES256', 'EdDSA']).optional(),
+  JWT_SECRET: KeyList,
+  JWT_JWKS_URL: z.url({ protocol: /^https?$/ }).optional(),
+  JWT_AUDIENCE: z.string().optional(),
+  JWT_ISSUER: z.string().optional(),
   ADMIN_TOKEN: TokenList,
   WEBHOOK_SECRET: SecretList,
+  TRUST_PROXY: Networks,
+  CORS_ORIGINS: Origins,
+  RATE_LIMIT_WINDOW_MS: ms(10_000),
+  RATE_LIMIT_BUYER: upTo(100),
+  RATE_LIMIT_ADDRESS: upTo(0),
+  MAX_EVENT_LOOP_DELAY_MS: z.coerce.number().int().min(0).max(60_000).default(2000),
+  HIDE_UNITS_LEFT: z
+    .enum(['true', 'false'])
+    .default('false')
+    .transform((word) => word === 'true'),
   REQUEST_DEADLINE_MS: ms(2000),
+  CLIENT_TIMEOUT_MS: ms(30_000),
   KEEP_ALIVE_MS: ms(75_000),
   BALANCER_IDLE_MS: ms(60_000),
   SHUTDOWN_DELAY_MS: z.coerce.number().int().min(0).max(60_000).default(0),
@@ -134,6 +177,43 @@ const relations: Relation[] = [
   {
     holds: (c) => c.AUTH_MODE !== 'none' || c.NODE_ENV !== 'production',
     reason: 'AUTH_MODE=none lets anybody reserve for anybody: it is refused when NODE_ENV=production',
+  },
+  {
+    holds: (c) =>
+      c.AUTH_MODE !== 'jwt' || [c.JWT_ALGORITHM, c.JWT_AUDIENCE, c.JWT_ISSUER].every((value) => value !== undefined),
+    reason:
+      'AUTH_MODE=jwt needs JWT_ALGORITHM, JWT_AUDIENCE and JWT_ISSUER: without them a token made for something else would open this',
+  },
+  {
+    holds: (c) => c.AUTH_MODE !== 'jwt' || c.JWT_ALGORITHM !== 'HS256' || c.JWT_SECRET.length > 0,
+    reason: 'JWT_ALGORITHM=HS256 needs JWT_SECRET, which the issuer of the tokens has too',
+  },
+  {
+    holds: (c) =>
+      c.AUTH_MODE !== 'jwt' ||
+      c.JWT_ALGORITHM === undefined ||
+      (c.JWT_JWKS_URL !== undefined) !== (c.JWT_ALGORITHM === 'HS256'),
+    reason:
+      'JWT_JWKS_URL has public keys: every JWT_ALGORITHM but HS256 needs it, and HS256, whose keys are secrets, must not have it',
+  },
+  {
+    holds: (c) => c.AUTH_MODE !== 'jwt' || c.JWT_SECRET.length === 0 || c.JWT_ALGORITHM === 'HS256',
+    reason: 'JWT_SECRET is for JWT_ALGORITHM=HS256 alone',
+  },
+  {
+    holds: (c) => c.NODE_ENV !== 'production' || c.JWT_JWKS_URL?.startsWith('http:') !== true,
+    reason:
+      'JWT_JWKS_URL must be https when NODE_ENV=production: whoever can change the keys on their way can be any buyer',
+  },
+  {
+    holds: (c) => c.AUTH_MODE !== 'service' || c.RATE_LIMIT_ADDRESS === 0,
+    reason:
+      'RATE_LIMIT_ADDRESS is for buyers who come by themselves: with AUTH_MODE=service every request comes from the storefront’s own servers',
+  },
+  {
+    holds: (c) => c.CLIENT_TIMEOUT_MS > c.REQUEST_DEADLINE_MS,
+    reason:
+      'CLIENT_TIMEOUT_MS must be longer than REQUEST_DEADLINE_MS, or a client that waits for its answer is taken for one that does not read',
   },
   {
     holds: (c) => c.KEEP_ALIVE_MS > c.BALANCER_IDLE_MS,

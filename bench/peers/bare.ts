@@ -4,14 +4,14 @@ import { PROBLEM_TYPE, problemBody } from '../../src/http/problem.ts';
 import { jsonSchema, refusal, Reserved, ReserveBody, SaleParams } from '../../src/http/schemas.ts';
 import { ready } from '../lib/child.ts';
 
-const SOLD_OUT = problemBody('sold_out');
+const SOLD_OUT = problemBody('sold_out', { mayReturn: true });
 const response = { 200: jsonSchema(Reserved), 202: jsonSchema(Reserved), default: refusal };
 
 const app = Fastify();
 app.post(
   '/sales/:saleId/reserve',
   { schema: { params: jsonSchema(SaleParams), body: jsonSchema(ReserveBody, 'input'), response } },
-  (_request, reply) => reply.code(409).header('content-type', PROBLEM_TYPE).send(SOLD_OUT),
+  (_request, reply) => reply.header('retry-after', '600').code(409).header('content-type', PROBLEM_TYPE).send(SOLD_OUT),
 );
 const { port } = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
 ready({ port: Number(port) }, () => undefined);

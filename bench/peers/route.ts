@@ -12,11 +12,11 @@ export type Buyer = { saleId: string; userId: string; qty: number };
 export type Order = { reservationId: string; qty: number; amount: number; reservedAt: Date; expiresAt: Date };
 export type Decision = 'sold_out' | 'overloaded' | { outcome: 'ok' | 'dup'; order: Order };
 
-const SOLD_OUT = problemBody('sold_out');
+const SOLD_OUT = problemBody('sold_out', { mayReturn: true });
 const OVERLOADED = problemBody('overloaded');
 
 export function sendSoldOut(reply: FastifyReply): FastifyReply {
-  return reply.code(409).header('content-type', PROBLEM_TYPE).send(SOLD_OUT);
+  return reply.header('retry-after', '600').code(409).header('content-type', PROBLEM_TYPE).send(SOLD_OUT);
 }
 
 type Request = { Params: z.infer<typeof SaleParams>; Body: z.infer<typeof ReserveBody> };

@@ -8,7 +8,9 @@ import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import type { Stores } from '../operations/stores.ts';
 import { adminRoutes } from './admin.ts';
-import { bearerOnly } from './auth.ts';
+import { admission, type Admission } from './admission.ts';
+import { allowOrigins, withHeaders } from './browsers.ts';
+import { buyersOf, schemesOf, type Buyers } from './buyers.ts';
 import { Directory } from './directory.ts';
 import { errorHandler, onClientError } from './errors.ts';
 import { healthRoutes } from './health.ts';
@@ -25,8 +27,8 @@ export type Api = {
   sqs: SQSClient;
   config: Config;
   directory: Directory;
-  /** The check of who may act for a buyer. */
-  buyersOnly: Pick<RouteShorthandOptions, 'onRequest'>;
+  buyers: Buyers;
+  admission: Admission;
   /** The deadline of requests that ask the ledger, which allows itself more time than a request has. */
   inTime: Pick<RouteShorthandOptions, 'handlerTimeout'>;
   life: { draining: boolean };
@@ -35,6 +37,7 @@ export type Api = {
 export type BuiltApp = { app: FastifyInstance; directory: Directory; drain: () => void };
 
 const BODY_LIMIT = 64 * 1024;
+const HEADER_LIMIT = 16 * 1024;
 /** How long a new connection may take to send its request when the app closes. */
 const SILENT_FOR_MS = 1000;
 /** Longer than any id, so that too long a one is told to be wrong, not to be unknown. */
@@ -51,8 +54,15 @@ export async function buildApp(deps: {
   const app = Fastify({
     bodyLimit: BODY_LIMIT,
     keepAliveTimeout: config.KEEP_ALIVE_MS,
-    requestTimeout: 30_000,
-    connectionTimeout: 0,
+    trustProxy: config.TRUST_PROXY.length > 0 ? config.TRUST_PROXY : false,
+    // Who sends slowly, who does not read: neither keeps a connection for ever.
+    requestTimeout: config.CLIENT_TIMEOUT_MS,
+    connectionTimeout: config.CLIENT_TIMEOUT_MS,
+    http: {
+      maxHeaderSize: HEADER_LIMIT,
+      headersTimeout: config.CLIENT_TIMEOUT_MS,
+      connectionsCheckingInterval: Math.min(1000, Math.ceil(config.CLIENT_TIMEOUT_MS / 4)),
+    },
     return503OnClosing: false, // what still comes on a kept-alive connection is answered, with Connection: close
     routerOptions: { maxParamLength: MAX_PARAM },
     frameworkErrors: (error, request, reply) => void onError(error, request, reply),
@@ -64,7 +74,9 @@ export async function buildApp(deps: {
   const directory = new Directory(stores, config.REQUEST_DEADLINE_MS);
   const life = { draining: false };
   const inTime = { handlerTimeout: config.REQUEST_DEADLINE_MS };
-  const api: Api = { stores, sqs, config, directory, life, inTime, buyersOnly: buyersCheck(config, logger) };
+  const buyers = buyersOf(app, config, logger);
+  const admitted = await admission(app, config, buyers.of);
+  const api: Api = { stores, sqs, config, directory, life, inTime, buyers, admission: admitted };
 
   app.setErrorHandler(onError);
   app.setNotFoundHandler((_request, reply) => sendProblem(reply, 'not_found'));
@@ -73,28 +85,36 @@ export async function buildApp(deps: {
       openapi: '3.1.0',
       info: { title: 'flashgate', description: 'Reservations for flash sales', version: '1' },
       components: {
-        securitySchemes: {
-          storefront: { type: 'http', scheme: 'bearer', description: 'a token of SERVICE_TOKEN' },
-          admin: { type: 'http', scheme: 'bearer', description: 'a token of ADMIN_TOKEN' },
-        },
+        securitySchemes: schemesOf(config),
         schemas: namedSchemas(),
       },
     },
   });
+  await allowOrigins(app, config.CORS_ORIGINS);
   const methods = collectMethods(app);
-  healthRoutes(app, api);
+  // What a whole crowd asks is answered bare.
   saleRoute(app, api);
-  if (config.AUTH_MODE === 'none' || config.SERVICE_TOKEN.length > 0) {
-    reserveRoute(app, api);
-    reservationRoutes(app, api);
-  }
-  adminRoutes(app, api);
-  webhookRoute(app, api);
-  app.get('/openapi.json', { schema: { hide: true } }, () => Promise.resolve(app.swagger()));
+  if (buyers.served) reserveRoute(app, api);
+  await withHeaders(app, (scope) => {
+    healthRoutes(scope, api);
+    if (buyers.served) reservationRoutes(scope, api);
+    adminRoutes(scope, api);
+    webhookRoute(scope, api);
+    documentRoute(scope);
+  });
   await app.after();
   refuseOtherMethods(app, methods);
   closeConnectionsThatFallIdle(app);
   return { app, directory, drain: () => (life.draining = true) };
+}
+
+/** Made once, and one piece of memory however many are waiting for it: some ask by the thousand and never read. */
+function documentRoute(app: FastifyInstance): void {
+  let document: Buffer | undefined;
+  app.get('/openapi.json', { schema: { hide: true } }, (_request, reply) => {
+    document ??= Buffer.from(JSON.stringify(app.swagger()));
+    return reply.type('application/json; charset=utf-8').send(document);
+  });
 }
 
 /** Clients that name a content type with every request also do so where there is no body: DELETE, POST …/pause. */
@@ -105,14 +125,6 @@ function allowNoBody(app: FastifyInstance): void {
     if (body === '') done(null, undefined);
     else void parse(request, String(body), done);
   });
-}
-
-function buyersCheck(config: Config, logger: Logger): Api['buyersOnly'] {
-  if (config.AUTH_MODE === 'none') {
-    logger.warn({}, 'AUTH_MODE=none: anybody may reserve for anybody. Never use this where buyers can reach it');
-    return {};
-  }
-  return { onRequest: bearerOnly(config.SERVICE_TOKEN) };
 }
 
 /** Notes the methods of each path as routes are added. */

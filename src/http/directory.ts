@@ -8,6 +8,7 @@ import type { Gate, GateFigures } from '../gate/gate.ts';
 import { LedgerUnavailable, type Pool } from '../ledger/db.ts';
 import { listSales } from '../ledger/sales.ts';
 import type { Log } from '../operations/stores.ts';
+import { MayReturn } from './may-return.ts';
 
 /** A sale that this process has not heard of is looked for, but at most this often: whoever asks meanwhile waits. */
 const LOOK_EVERY_MS = 100;
@@ -16,6 +17,7 @@ const FIGURES_FOR_MS = 1000;
 type Seen = { at: number; figures: Promise<GateFigures | undefined> };
 
 export class Directory {
+  readonly mayReturn: MayReturn;
   #sales = new Map<string, Sale>();
   #seen = new Map<string, Seen>();
   #readAt = -Infinity;
@@ -28,14 +30,16 @@ export class Directory {
   /** @param patienceMs how long a request waits for the ledger at most */
   constructor(stores: { pool: Pool; gate: Gate; log: Log }, patienceMs: number) {
     this.#stores = stores;
+    this.mayReturn = new MayReturn(stores.pool);
     this.#patienceMs = patienceMs;
   }
 
-  /** Reads the list, and again every `everyMs`; a read that fails keeps the list and is logged. */
+  /** Reads the list, and again every `everyMs`, with what may return of sold-out sales; a read that fails keeps the list and is logged. */
   async start(everyMs: number): Promise<void> {
     await this.refresh();
     this.#timer = setInterval(() => {
-      this.refresh().catch((error: unknown) => {
+      const refreshed = this.refresh().then(() => this.mayReturn.refresh());
+      refreshed.catch((error: unknown) => {
         this.#stores.log.warn({ err: error }, 'the list of sales could not be refreshed: the last one is kept');
       });
     }, everyMs).unref(); // the server keeps its process alive; one that could not listen is to end

@@ -9,6 +9,7 @@ import { LedgerUnavailable, sqlState } from '../ledger/db.ts';
 import { SaleConflict } from '../operations/sales.ts';
 import type { Log } from '../operations/stores.ts';
 import { QueueUnavailable } from '../queue/producer.ts';
+import { KeysUnavailable } from './keys.ts';
 import { Problem, PROBLEM_TYPE, problemBody, problems, sendProblem, type ProblemCode } from './problem.ts';
 
 /** Errors of the stores, each with its named 503. */
@@ -17,6 +18,7 @@ const AWAY: [new (...args: never[]) => Error, ProblemCode][] = [
   [StaleToken, 'gate_not_loaded'], // somebody else loads it at this moment
   [QueueUnavailable, 'queue_unavailable'],
   [LedgerUnavailable, 'ledger_unavailable'],
+  [KeysUnavailable, 'keys_unavailable'],
   [Overloaded, 'overloaded'],
   [TooLate, 'overloaded'],
 ];
@@ -34,7 +36,7 @@ const DATA_EXCEPTION = '22';
 /** Fastify itself is given no logger: with one it makes a child of it, and listens to each reply, for every request. */
 export function errorHandler(log: Log) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-    if (error instanceof Problem) return sendProblem(reply, error.code, error.extra);
+    if (error instanceof Problem) return sendProblem(reply.headers(error.headers), error.code, error.extra);
     if (error instanceof SaleConflict) return sendProblem(reply, error.code, { detail: error.message });
     const about = { err: error, method: request.method, route: request.routeOptions.url };
     const away = AWAY.find(([kind]) => error instanceof kind);

@@ -25,6 +25,7 @@ export const problems = {
   payload_too_large: [413, 'The body is too large'],
   unsupported_media_type: [415, 'The body must be application/json'],
   qty_over_limit: [422, 'More than one reservation may hold'],
+  rate_limited: [429, 'Too many presses in a short time'],
   headers_too_large: [431, 'The headers are too large'],
   internal_error: [500, 'Something is wrong here, not with your request'],
   paused: [503, 'The sale is paused'],
@@ -32,19 +33,27 @@ export const problems = {
   gate_unavailable: [503, 'The gate cannot be reached'],
   queue_unavailable: [503, 'The queue cannot be reached'],
   ledger_unavailable: [503, 'The ledger cannot be reached'],
+  keys_unavailable: [503, 'The keys of buyers’ tokens cannot be reached'],
   overloaded: [503, 'Too many requests at once'],
 } as const satisfies Record<string, readonly [status: number, title: string]>;
 
 export type ProblemCode = keyof typeof problems;
 
-/** Thrown by handlers; `extra` are further members of the document. */
+/** Thrown by handlers; `extra` are further members of the document, `headers` further headers of the answer. */
 export class Problem extends Error {
   readonly code: ProblemCode;
   readonly extra: Record<string, unknown>;
+  readonly headers: Record<string, string>;
 
-  constructor(code: ProblemCode, detail?: string, extra: Record<string, unknown> = {}) {
+  constructor(
+    code: ProblemCode,
+    detail?: string,
+    extra: Record<string, unknown> = {},
+    headers: Record<string, string> = {},
+  ) {
     super(detail ?? problems[code][1]);
     this.code = code;
+    this.headers = headers;
     this.extra = detail === undefined ? extra : { detail, ...extra };
   }
 }
@@ -65,7 +74,8 @@ export function sendProblem(reply: FastifyReply, code: ProblemCode, extra?: Reco
   count(code);
   // With jitter, so that those who were refused together do not come back together.
   if (status === 503) void reply.header('retry-after', String(1 + Math.floor(Math.random() * 3)));
-  if (status === 401) void reply.header('www-authenticate', 'Bearer realm="flashgate"');
+  if (status === 401 && !reply.hasHeader('www-authenticate'))
+    void reply.header('www-authenticate', 'Bearer realm="flashgate"');
   return reply
     .code(status)
     .header('content-type', PROBLEM_TYPE)

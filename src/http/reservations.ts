@@ -1,11 +1,11 @@
 /** GET and DELETE /sales/{saleId}/reservations/{reservationId}: what became of a press, and giving it up. */
-import type { FastifyInstance } from 'fastify';
-import { z } from 'zod';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { z } from 'zod';
 import { ReservationId } from '../domain/reservation.ts';
 import { cancelReservation, findReservation } from '../operations/cancel.ts';
 import type { Api } from './app.ts';
 import { Problem } from './problem.ts';
-import { BuyerQuery, jsonSchema, refusal, Reservation, ReservationParams } from './schemas.ts';
+import { jsonSchema, refusal, Reservation, ReservationParams, type BuyerQuery } from './schemas.ts';
 
 type Request = { Params: z.infer<typeof ReservationParams>; Querystring: z.infer<typeof BuyerQuery> };
 
@@ -20,22 +20,25 @@ export function presentReservation<T extends { reservedAt: number; expiresAt: nu
   };
 }
 
-export function reservationRoutes(app: FastifyInstance, { stores, buyersOnly, inTime }: Api): void {
-  const wanted = ({ params, query }: { params: Request['Params']; query: Request['Querystring'] }) => {
+export function reservationRoutes(app: FastifyInstance, { stores, buyers, admission, inTime }: Api): void {
+  const wanted = (request: FastifyRequest<Request>) => {
+    const { params, query } = request;
+    const userId = buyers.who(request, query.userId);
     // Anything else cannot be one of ours, and the ledger would not understand it.
     if (!ReservationId.safeParse(params.reservationId).success) throw new Problem('reservation_not_found');
-    return { ...params, reservationId: params.reservationId.toLowerCase(), userId: query.userId };
+    return { ...params, reservationId: params.reservationId.toLowerCase(), userId };
   };
   const schema = {
     tags: ['buyers'],
-    security: [{ storefront: [] }],
+    security: buyers.security,
     params: jsonSchema(ReservationParams),
-    querystring: jsonSchema(BuyerQuery),
+    querystring: buyers.query,
   };
   app.get<Request>(
     '/sales/:saleId/reservations/:reservationId',
     {
-      ...buyersOnly,
+      ...buyers.check,
+      ...admission.careful,
       ...inTime,
       schema: {
         ...schema,
@@ -52,7 +55,8 @@ export function reservationRoutes(app: FastifyInstance, { stores, buyersOnly, in
   app.delete<Request>(
     '/sales/:saleId/reservations/:reservationId',
     {
-      ...buyersOnly,
+      ...buyers.check,
+      ...admission.careful,
       ...inTime,
       schema: {
         ...schema,

@@ -7,44 +7,48 @@ import type { Hold } from '../domain/reservation.ts';
 import { enqueue } from '../operations/enqueue.ts';
 import type { Api } from './app.ts';
 import { count, latched } from './counts.ts';
+import { sendSoldOut, type SoldOut } from './may-return.ts';
 import { sendProblem } from './problem.ts';
 import { atEndOfTurn } from './turn.ts';
-import { jsonSchema, refusal, Reserved, ReserveBody, SaleParams } from './schemas.ts';
+import { jsonSchema, refusal, Reserved, SaleParams, type ReserveBody } from './schemas.ts';
 
 type Request = { Params: z.infer<typeof SaleParams>; Body: z.infer<typeof ReserveBody> };
 
-export function reserveRoute(app: FastifyInstance, { directory, stores, config, buyersOnly }: Api): void {
+export function reserveRoute(app: FastifyInstance, { directory, stores, config, buyers, admission }: Api): void {
   app.post<Request>(
     '/sales/:saleId/reserve',
     {
-      ...buyersOnly,
+      ...buyers.check,
       schema: {
         tags: ['buyers'],
-        security: [{ storefront: [] }],
+        security: buyers.security,
         summary: 'Reserve units: 202 won, 200 the buyer holds already',
         params: jsonSchema(SaleParams),
-        body: jsonSchema(ReserveBody, 'input'),
+        body: buyers.body,
         response: { 200: jsonSchema(Reserved), 202: jsonSchema(Reserved), default: refusal },
       },
     },
     // Not async, and nothing returned: a refusal that this process knows by itself needs no promise.
     (request, reply) => {
       const { saleId } = request.params;
-      const { userId, qty } = request.body;
+      const { qty } = request.body;
+      const userId = buyers.who(request, request.body.userId);
       const sale = directory.known(saleId);
       if (sale?.state === 'open' && qty <= sale.maxPerReservation && stores.gate.refuses(saleId, userId, qty)) {
         latched.count += 1;
-        refuse(reply);
+        refuse({ reply, known: directory.mayReturn.soldOut(sale) });
         return;
       }
-      return askGate(request, reply);
+      return askGate(request, reply, userId);
     },
   );
 
-  const askGate = async (request: FastifyRequest<Request>, reply: FastifyReply) => {
-    const deadline = performance.now() + config.REQUEST_DEADLINE_MS;
+  const askGate = async (request: FastifyRequest<Request>, reply: FastifyReply, userId: string) => {
+    const deadline = (request.since ?? performance.now()) + config.REQUEST_DEADLINE_MS;
+    if (admission.late()) return sendProblem(reply, 'overloaded');
+    if (admission.press) await admission.press(request);
     const { saleId } = request.params;
-    const { userId, qty } = request.body;
+    const { qty } = request.body;
     const sale = directory.known(saleId) ?? (await directory.find(saleId));
     if (!sale) return sendProblem(reply, 'sale_not_found');
     if (sale.state === 'closed') return sendProblem(reply, 'ended');
@@ -55,7 +59,7 @@ export function reserveRoute(app: FastifyInstance, { directory, stores, config, 
         crashPoint('gate_decided');
         // Nobody is told of a hold that the queue does not have.
         if (answer.outcome === 'ok' || !answer.queued) await enqueue(stores, answer.hold, deadline);
-        return sendHold(reply, answer.outcome, answer.hold);
+        return sendHold(reply, answer.outcome, answer.hold, buyers.locationQuery(userId));
       case 'not_loaded':
       case 'loading':
         return sendProblem(reply, 'gate_not_loaded');
@@ -63,22 +67,24 @@ export function reserveRoute(app: FastifyInstance, { directory, stores, config, 
         return sendProblem(reply, 'not_started', { startsAt: new Date(sale.startsAt).toISOString() });
       case 'qty_over_limit':
         return sendProblem(reply, 'qty_over_limit', { maxPerReservation: sale.maxPerReservation });
+      case 'sold_out':
+        return sendSoldOut(reply, directory.mayReturn.soldOut(sale));
       case 'paused':
       case 'ended':
-      case 'sold_out':
         return sendProblem(reply, answer.outcome);
     }
   };
 }
 
-const refuse = atEndOfTurn((reply: FastifyReply) => void sendProblem(reply, 'sold_out'));
+const refuse = atEndOfTurn(
+  ({ reply, known }: { reply: FastifyReply; known: SoldOut }) => void sendSoldOut(reply, known),
+);
 
-function sendHold(reply: FastifyReply, outcome: 'ok' | 'dup', hold: Hold): FastifyReply {
+function sendHold(reply: FastifyReply, outcome: 'ok' | 'dup', hold: Hold, query: string): FastifyReply {
   count(outcome);
-  const userId = encodeURIComponent(hold.userId);
   return reply
     .code(outcome === 'ok' ? 202 : 200)
-    .header('location', `/sales/${hold.saleId}/reservations/${hold.reservationId}?userId=${userId}`)
+    .header('location', `/sales/${hold.saleId}/reservations/${hold.reservationId}${query}`)
     .send({
       outcome,
       ...hold,

@@ -18,7 +18,7 @@ export function presentSale(sale: Sale, now: number) {
   };
 }
 
-export function saleRoute(app: FastifyInstance, { directory }: Api): void {
+export function saleRoute(app: FastifyInstance, { directory, config }: Api): void {
   app.get<{ Params: z.infer<typeof SaleParams> }>(
     '/sales/:saleId',
     {
@@ -39,7 +39,8 @@ export function saleRoute(app: FastifyInstance, { directory }: Api): void {
       const now = figures?.now ?? Date.now();
       return reply.header('cache-control', 'public, max-age=1').send({
         ...presentSale(sale, now),
-        unitsLeft: Math.max(0, figures?.stock ?? 0), // below zero is the gate's own book-keeping: none left
+        // Below zero is the gate's own book-keeping: none left.
+        ...(config.HIDE_UNITS_LEFT ? {} : { unitsLeft: Math.max(0, figures?.stock ?? 0) }),
         serverTime: new Date(now).toISOString(),
       });
     },

@@ -42,7 +42,7 @@ export const PublicSale = z
     startsAt: Time,
     endsAt: Time,
     total: z.int(),
-    unitsLeft: z.int(),
+    unitsLeft: z.int().optional().meta({ description: 'not told when HIDE_UNITS_LEFT is set' }),
     holdSeconds: z.int(),
     maxPerReservation: z.int(),
     price: z.object(Money),
@@ -98,6 +98,10 @@ export const ProblemDocument = z
     status: z.int(),
     code: z.enum(Object.keys(problems) as [keyof typeof problems]),
     detail: z.string().optional(),
+    mayReturn: z
+      .boolean()
+      .optional()
+      .meta({ description: 'with sold_out: false once every unit is paid; Retry-After tells when one may come back' }),
   })
   .meta({ id: 'Problem' });
 

@@ -119,6 +119,23 @@ export async function ledgerFigures(db: Queryable, saleId: string): Promise<Ledg
   return { ...row, byStatus: { ...none, ...row.byStatus } };
 }
 
+/** `nextEndSeconds`: until the next unpaid order's deadline, by the ledger's clock, or null: nothing is unpaid. */
+export type SoldOutSale = { saleId: string; sold: number; total: number; nextEndSeconds: number | null };
+
+const SOLD_OUT = {
+  name: 'sold-out-sales',
+  text: `
+    select t.sale_id as "saleId", t.sold, t.total, extract(epoch from (
+        select min(expires_at) from sale_orders o where o.sale_id = t.sale_id and status = 'PENDING_PAYMENT'
+      ) - clock_timestamp())::float8 as "nextEndSeconds"
+    from sale_stock t where t.sale_id = any($1)`,
+};
+
+/** What may still come back of these sales, each of one moment. */
+export async function soldOutSales(db: Queryable, saleIds: string[]): Promise<SoldOutSale[]> {
+  return query<SoldOutSale>(db, SOLD_OUT, [saleIds]);
+}
+
 const ORDERS = {
   name: 'list-orders',
   text: `

@@ -14,7 +14,7 @@ export type Told = {
 };
 
 /**
- * `told`: ok or dup. `refused`: a final no. `unknown`: no reply, or one that decides nothing (503); the buyer may hold.
+ * `told`: ok or dup. `refused`: a final no. `unknown`: no reply, or one that decides nothing (503, 429); the buyer may hold.
  * `unexpected`: an answer that the API never promised, in words; it decides nothing either.
  */
 export type Answer =
@@ -40,7 +40,16 @@ const Won = z.object({
 const refusals: Record<number, string[]> = {
   409: ['sold_out', 'not_started', 'ended'],
   422: ['qty_over_limit'],
-  503: ['paused', 'gate_not_loaded', 'gate_unavailable', 'queue_unavailable', 'ledger_unavailable', 'overloaded'],
+  429: ['rate_limited'],
+  503: [
+    'paused',
+    'gate_not_loaded',
+    'gate_unavailable',
+    'queue_unavailable',
+    'ledger_unavailable',
+    'keys_unavailable',
+    'overloaded',
+  ],
 };
 
 export function readAnswer(reply: Reply, asked: { saleId: string; userId: string }): Answer {
@@ -49,7 +58,7 @@ export function readAnswer(reply: Reply, asked: { saleId: string; userId: string
   const body = parseJson(reply.body);
   const code = typeof body === 'object' && body !== null && 'code' in body ? body.code : undefined;
   if (typeof code === 'string' && refusals[status]?.includes(code)) {
-    return { is: status === 503 ? 'unknown' : 'refused', kind: code };
+    return { is: status === 503 || status === 429 ? 'unknown' : 'refused', kind: code };
   }
   const unexpected = (what: string): Answer => ({
     is: 'unexpected',

@@ -25,9 +25,14 @@ export function readDoc(path: string): Doc {
   return { path, text, blocks, spans };
 }
 
-export const docs = ['README.md', 'ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'docs/operations.md'].map(
-  readDoc,
-);
+export const docs = [
+  'README.md',
+  'ARCHITECTURE.md',
+  'CHANGELOG.md',
+  'CONTRIBUTING.md',
+  'docs/operations.md',
+  'docs/integration.md',
+].map(readDoc);
 
 export function docAt(path: string): Doc {
   const doc = docs.find((each) => each.path === path);

@@ -1,182 +1,158 @@
-/** No input makes a 500: requests made up at random, against every route, and answers that all keep to the contract. */
-import { METHODS } from 'node:http';
+/**
+ * No input makes a 500, a hang or a leak: requests made up at random, against every route and in both modes, and answers
+ * that all keep to the contract. `FUZZ_RUNS=10000 npm test -- test/http/fuzz.test.ts` is the long one, `FUZZ_SEED` another.
+ */
+import { connect } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { problems } from '../../src/http/problem.ts';
+import { runs, seed } from '../support/fuzz.ts';
 import { freshStores, type Stores } from '../support/stores.ts';
-import { ADMIN, eventOf, putSale, saleSettings, SERVICE, signed, testApi, win, type TestApi } from './api.ts';
+import { ADMIN, putSale, SERVICE, signed, testApi, win, type TestApi, type Won } from './api.ts';
+import { rawRequests, requests } from './fuzz-input.ts';
+import { bearing, HS256, tokenOf } from './tokens.ts';
 
-const RUNS = 6000;
+/** Per run of the short kind, with a machine that is busy in mind. */
+const PATIENCE_MS = 60_000 + runs * 40;
+/** Sockets at once. */
+const AT_ONCE = 10;
 
-let stores: Stores;
-let api: TestApi;
-let known: { saleId: string; reservationId: string };
-beforeAll(async () => {
-  stores = await freshStores();
-  api = await testApi(stores.env);
-  known = await win(api, await putSale(api, { total: 1_000_000, maxPerReservation: 1000 }), 'somebody');
-});
-afterAll(async () => {
-  await api.close();
-  await stores.drop();
-});
-
-/** Text as a careless or hostile client would send it. */
-const odd = fc.oneof(
-  fc.constantFrom('', '0', 'null', '../..', '%00', '\u0000', '{}', "';--", '￿', '𝒳', '__proto__', 'constructor'),
-  fc.string({ unit: 'binary', maxLength: 80 }),
-  fc.string({ maxLength: 300 }),
-  fc.uuid(),
-);
-const anyJson = fc.oneof(
-  fc.jsonValue({ maxDepth: 3 }),
-  fc.constantFrom<unknown>(1e308, -0, 2 ** 53, 9_007_199_254_740_991, 1.5, '1', [], {}, null, true),
-);
-/** A good document with a few members replaced, dropped or added. */
-function spoiled(good: Record<string, unknown>): fc.Arbitrary<unknown> {
-  const name = fc.constantFrom(...Object.keys(good), 'more', '__proto__', 'id');
-  return fc.array(fc.tuple(name, fc.oneof(anyJson, odd, fc.constant(undefined))), { maxLength: 3 }).map((changes) => {
-    const entries = new Map<string, unknown>([...Object.entries(good), ...changes]);
-    return Object.fromEntries([...entries].filter(([, value]) => value !== undefined));
-  });
-}
-const asText = (value: unknown) => JSON.stringify(value);
-
-const time = fc.constantFrom(
-  ...['2030-01-01T00:00:00Z', '0000-01-01T00:00:00Z', '9999-12-31T23:59:59.999999Z', '9999-12-31T23:59:59-23:59'],
-  ...['0001-01-01T00:00:00+14:00', '2026-02-29T00:00:00Z', '2030-01-01', '2030-01-01T00:00:00.0000000001Z'],
-);
-const settingsBody = fc
-  .record(
-    { startsAt: time, endsAt: time, name: odd, total: fc.integer({ min: -1, max: 2 ** 31 }) },
-    { requiredKeys: [] },
-  )
-  .chain((changes) => spoiled(saleSettings(changes)));
-const eventBody = fc
-  .record(
-    {
-      type: fc.constantFrom('payment.succeeded', 'payment.failed', 'payment.canceled', 'refund.succeeded', 'x'),
-      data: fc.oneof(
-        spoiled({ ...eventOf({ reservationId: 'r', amount: 1, currency: 'EUR' }).data }),
-        fc.record({ paymentId: odd, reservationId: odd, amount: fc.maxSafeNat(), currency: odd }),
-        fc.record({ reservationId: odd }).map((changes) => ({
-          ...eventOf({ reservationId: '', amount: 1, currency: 'EUR' }).data,
-          ...changes,
-        })),
-      ),
-    },
-    { requiredKeys: ['data'] },
-  )
-  .chain((changes) => spoiled({ ...eventOf({ reservationId: 'r', amount: 1, currency: 'EUR' }), ...changes }));
-
-const saleIds = fc.oneof(
-  fc.constant('KNOWN'),
-  fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/).map((id) => `f-${id}`.slice(0, 64)),
-  odd.map(encodeURIComponent0),
-);
-/** encodeURIComponent refuses half a surrogate pair; a client written in C does not. */
-function encodeURIComponent0(text: string): string {
-  return [...Buffer.from(text)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('');
-}
-const reservationIds = fc.oneof(fc.constant('KNOWN-RESERVATION'), fc.uuid(), odd.map(encodeURIComponent0));
-const query = fc.oneof(
-  fc.constantFrom('', '?userId=somebody', '?limit=5', '?status=PAID'),
-  fc
-    .array(fc.tuple(fc.constantFrom('userId', 'status', 'after', 'limit', 'x', '__proto__', 'userId[]'), odd), {
-      maxLength: 4,
-    })
-    .map((pairs) => `?${pairs.map(([name, value]) => `${name}=${encodeURIComponent0(value)}`).join('&')}`),
-  fc
-    .tuple(fc.stringMatching(/^\d{1,20}$/), fc.stringMatching(/^[0-9a-f-]{36}$/))
-    .map(([xid, id]) => `?after=${xid}.${id}`),
-);
-
-const reserve = spoiled({ userId: 'u-1', qty: 1 }).map(asText);
-const routes: [method: string, path: fc.Arbitrary<string>, body: fc.Arbitrary<string>][] = [
-  ['GET', saleIds.map((id) => `/sales/${id}`), fc.constant('')],
-  ['POST', saleIds.map((id) => `/sales/${id}/reserve`), reserve],
-  ...['GET', 'DELETE'].map((method): [string, fc.Arbitrary<string>, fc.Arbitrary<string>] => [
-    method,
-    fc.tuple(saleIds, reservationIds, query).map(([id, r, q]) => `/sales/${id}/reservations/${r}${q}`),
-    fc.constant(''),
-  ]),
-  ['PUT', saleIds.map((id) => `/admin/sales/${id}`), settingsBody.map(asText)],
-  ['GET', saleIds.map((id) => `/admin/sales/${id}`), fc.constant('')],
-  ['GET', fc.tuple(saleIds, query).map(([id, q]) => `/admin/sales/${id}/orders${q}`), fc.constant('')],
-  ['GET', fc.constant('/admin/sales'), fc.constant('')],
-  [
-    'POST',
-    fc
-      .tuple(saleIds, fc.constantFrom('pause', 'resume', 'end', 'close'))
-      .filter(([id]) => id !== 'KNOWN')
-      .map(([id, action]) => `/admin/sales/${id}/${action}`),
-    fc.constant(''),
-  ],
-  ['POST', fc.constant('/webhooks/payments'), eventBody.map(asText)],
-  ['GET', fc.constant('/openapi.json'), fc.constant('')],
-  ['GET', odd.map((text) => `/${encodeURIComponent0(text)}`), fc.constant('')],
+/** Everything on that has code of its own; nothing on that answers by how busy the machine is. */
+const COMMON = {
+  ...{ MAX_EVENT_LOOP_DELAY_MS: '0', CLIENT_TIMEOUT_MS: '9000' },
+  ...{ CORS_ORIGINS: 'https://shop.example', TRUST_PROXY: '127.0.0.0/8' },
+};
+const MODES: [mode: string, env: Record<string, string>][] = [
+  ['service', { RATE_LIMIT_BUYER: '0' }],
+  ['jwt', { ...HS256, RATE_LIMIT_BUYER: '50', RATE_LIMIT_ADDRESS: '200' }],
 ];
 
-const headers = fc.record(
-  {
-    authorization: fc.oneof(
-      { weight: 8, arbitrary: fc.constant('USUAL') },
-      { weight: 1, arbitrary: fc.string({ maxLength: 60 }).filter((text) => !/[^\x20-\x7e]/.test(text)) },
-    ),
-    'content-type': fc.oneof(
-      { weight: 8, arbitrary: fc.constant('application/json') },
-      {
-        weight: 1,
-        arbitrary: fc.constantFrom('', 'text/plain', '*/*', 'application/json; charset=utf-16', ';', 'a/b'),
-      },
-    ),
-    'content-encoding': fc.constantFrom('gzip', 'identity', 'nonsense'),
-    'webhook-signature': fc.constantFrom('', 'v1', 'v1,', 'v1,AAAA', ',', 'v2,x v1,y', 'v1,' + 'é'),
-    'webhook-timestamp': fc.constantFrom('', '0', 'x', '1e400', '99999999999999999999', '-1'),
-    expect: fc.constant('100-continue'),
-  },
-  { requiredKeys: ['authorization', 'content-type'] },
-);
+describe.each(MODES)('in %s mode', (mode, env) => {
+  let stores: Stores;
+  let api: TestApi;
+  let known: { saleId: string; reservationId: string };
+  let usual: string;
+  beforeAll(async () => {
+    stores = await freshStores();
+    api = await testApi({ ...stores.env, ...COMMON, ...env });
+    const saleId = await putSale(api, { total: 1_000_000, maxPerReservation: 1000 });
+    usual = mode === 'jwt' ? bearing(await tokenOf('somebody')).authorization : `Bearer ${SERVICE}`;
+    known = mode === 'jwt' ? await winWith(usual, saleId) : await win(api, saleId, 'somebody');
+  });
+  afterAll(async () => {
+    await api.close();
+    await stores.drop();
+  });
+  const winWith = async (authorization: string, saleId: string) => {
+    const request = {
+      method: 'POST' as const,
+      url: `/sales/${saleId}/reserve`,
+      headers: { authorization },
+      payload: {},
+    };
+    return (await api.app.inject(request)).json<Won>();
+  };
 
-const requests = fc
-  .tuple(fc.constantFrom(...routes), headers, fc.boolean())
-  .chain(([[usual, path, good], given, honest]) =>
-    fc.record({
-      method: fc.oneof(
-        { weight: 9, arbitrary: fc.constant(usual) },
-        { weight: 1, arbitrary: fc.constantFrom(...METHODS.filter((method) => method !== 'CONNECT')) },
-      ),
-      path,
-      body: fc.oneof({ weight: 8, arbitrary: good }, { weight: 1, arbitrary: odd }),
-      headers: fc.constant(given),
-      honest: fc.constant(honest),
-    }),
-  );
-
-test(`${RUNS} requests made up at random: never a 500, and each refusal a problem that the list has`, async () => {
-  await fc.assert(
-    fc.asyncProperty(requests, async ({ method, path, body, headers: given, honest }) => {
-      const url = path.replace('KNOWN-RESERVATION', known.reservationId).replace('KNOWN', known.saleId);
-      const usual = `Bearer ${url.startsWith('/admin') ? ADMIN : SERVICE}`;
-      const response = await api.app.inject({
-        method: method,
-        url,
-        headers: {
-          ...(honest && url.startsWith('/webhooks') ? signed(body) : {}),
-          ...given,
-          ...(given.authorization === 'USUAL' ? { authorization: usual } : {}),
-        },
-        ...(body === '' ? {} : { payload: body }),
+  test(
+    `${runs} requests: never a 500, each refusal a problem that the list has, every route reached, nothing kept`,
+    async () => {
+      const reached = new Set<string>();
+      const heap: number[] = [];
+      const property = fc.asyncProperty(requests, async ({ method, path, body, headers: given, honest }) => {
+        const url = path.replace('KNOWN-RESERVATION', known.reservationId).replace('KNOWN', known.saleId);
+        const authorization = url.startsWith('/admin') ? `Bearer ${ADMIN}` : usual;
+        const response = await api.app.inject({
+          method,
+          url,
+          headers: {
+            ...(honest && url.startsWith('/webhooks') ? signed(body) : {}),
+            ...given,
+            ...(given.authorization === 'USUAL' ? { authorization } : {}),
+          },
+          ...(body === '' ? {} : { payload: body }),
+        });
+        if (response.statusCode !== 404 && response.statusCode !== 405)
+          reached.add(`${method} ${url.split('?')[0] ?? ''}`);
+        if (heap.length < 2 && reached.size > 50) heap.push(heapUsed());
+        if (response.statusCode < 400) return;
+        expect(response.statusCode, `${response.body} ${JSON.stringify(api.log.at(-1))}`).not.toBe(500);
+        // A token that happens to be good, stores that are there: nothing is away.
+        expect(response.statusCode, response.body).not.toBe(503);
+        if (method === 'HEAD') return;
+        const problem = response.json<{ code: keyof typeof problems; status: number }>();
+        expect(Object.keys(problems)).toContain(problem.code);
+        expect(problem.status).toBe(response.statusCode);
       });
-      if (response.statusCode < 400) return;
-      expect(response.statusCode, `${response.body} ${JSON.stringify(api.log.at(-1))}`).not.toBe(500);
-      // A token that happens to be good, stores that are there: nothing is away.
-      expect(response.statusCode, response.body).not.toBe(503);
-      if (method === 'HEAD') return;
-      const problem = response.json<{ code: keyof typeof problems; status: number }>();
-      expect(Object.keys(problems)).toContain(problem.code);
-      expect(problem.status).toBe(response.statusCode);
-    }),
-    { numRuns: RUNS, seed: 20_260_801 },
+      await fc.assert(property, { numRuns: runs, seed });
+      expect(routesNotIn(reached)).toEqual([]);
+      api.log.length = 0; // the test's own
+      reached.clear();
+      expect(heapUsed() - (heap[0] ?? 0), 'bytes that stay').toBeLessThan(48 * 2 ** 20);
+    },
+    PATIENCE_MS,
   );
-}, 90_000);
+
+  test(
+    `${runs} streams of bytes over sockets: each connection ends, each answer is one, and others are served`,
+    async () => {
+      const { hostname, port } = new URL(await api.url());
+      const property = fc.asyncProperty(
+        fc.array(rawRequests(usual), { minLength: AT_ONCE, maxLength: AT_ONCE }),
+        async (streams) => {
+          const answers = await Promise.all(streams.map((bytes) => exchange(Number(port), hostname, bytes)));
+          for (const [n, answer] of answers.entries()) {
+            const statuses = [...answer.matchAll(/^HTTP\/1\.1 (\d{3}) /gm)].map(([, status]) => Number(status));
+            const sent = JSON.stringify(streams[n]?.toString('latin1'));
+            expect(
+              statuses.filter((status) => status === 500 || status === 503),
+              `${sent} → ${answer}`,
+            ).toEqual([]);
+            expect(answer === '' || statuses.length > 0, `${sent} → ${answer}`).toBe(true);
+          }
+        },
+      );
+      await fc.assert(property, { numRuns: Math.ceil(runs / AT_ONCE), seed });
+      expect((await fetch(`http://${hostname}:${port}/livez`)).status).toBe(200);
+      await expect.poll(() => connections(api), { timeout: 20_000 }).toBeLessThanOrEqual(1); // fetch keeps its own
+    },
+    PATIENCE_MS,
+  );
+
+  /** Routes of the document that no request got to. */
+  function routesNotIn(reached: Set<string>): string[] {
+    const { paths } = api.app.swagger() as { paths: Record<string, Record<string, unknown>> };
+    const routes = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    expect(routes.length).toBeGreaterThan(12);
+    return routes.filter((route) => {
+      const pattern = new RegExp(`^${route.replaceAll(/\{\w+\}/g, '[^/]+')}$`);
+      return ![...reached].some((each) => pattern.test(each));
+    });
+  }
+});
+
+/** Sends the bytes and says no more; @returns all that came until the server closed */
+function exchange(port: number, host: string, bytes: Buffer): Promise<string> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    const socket = connect(port, host, () => socket.end(bytes));
+    socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+    socket.on('error', () => undefined); // the server may close before it has read all
+    socket.once('close', () => resolve(Buffer.concat(chunks).toString('latin1')));
+  });
+}
+
+const connections = ({ app }: TestApi) =>
+  new Promise<number>((resolve, reject) => {
+    app.server.getConnections((error, count) => (error ? reject(error) : resolve(count)));
+  });
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+function heapUsed(): number {
+  collect();
+  return process.memoryUsage().heapUsed;
+}

@@ -7,11 +7,14 @@ import { problems } from '../../src/http/problem.ts';
 import { freshStores, type Stores } from '../support/stores.ts';
 import { admin, ask, deliver, eventOf, newId, press, putSale, record, reservationUrl, saleSettings } from './api.ts';
 import { testApi, win, type TestApi } from './api.ts';
+import { HS256 } from './tokens.ts';
 
 type Answer = Awaited<ReturnType<typeof ask>>;
 type Operation = {
   summary?: string;
   security?: Record<string, string[]>[];
+  requestBody?: { content: Record<string, { schema: { required?: string[] } }> };
+  parameters?: { name: string; required?: boolean }[];
   responses: Record<string, { content?: Record<string, { schema: object }> }>;
 };
 type Document = {
@@ -77,6 +80,29 @@ test('every route is there, with what it is for, who may call it, and what it re
     }
   }
   expect(Object.keys(document.components.securitySchemes).sort()).toEqual(['admin', 'storefront']);
+});
+
+test.each([
+  ['jwt', HS256, ['buyer']],
+  ['none', { AUTH_MODE: 'none' }, []],
+])('AUTH_MODE=%s: it says who may call the buyers’ routes, and what need not be named', async (mode, env, who) => {
+  const other = await testApi({ ...stores.env, ...env });
+  try {
+    const { paths, components } = (await ask(other, '/openapi.json')).json<Document>();
+    for (const [path, methods] of Object.entries(paths).filter(([each]) => /reserv/.test(each))) {
+      for (const { security, requestBody, parameters } of Object.values(methods)) {
+        expect(security?.flatMap(Object.keys) ?? [], path).toEqual(who);
+        const body = requestBody?.content['application/json']?.schema;
+        if (body) expect(body.required ?? []).toEqual(mode === 'jwt' ? [] : ['userId']);
+        const inQuery = parameters?.find(({ name }) => name === 'userId');
+        if (!body) expect(inQuery?.required ?? false).toBe(mode !== 'jwt');
+      }
+    }
+    expect(Object.keys(components.securitySchemes).sort()).toEqual(['admin', ...who]);
+    if (mode === 'jwt') expect(components.securitySchemes['buyer']).toMatchObject({ bearerFormat: 'JWT' });
+  } finally {
+    await other.close();
+  }
 });
 
 test('the codes of the document are the codes of the program', () => {

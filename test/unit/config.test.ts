@@ -8,10 +8,18 @@ const NEEDED = {
   SQS_QUEUE_URL: 'http://127.0.0.1:9324/000000000000/orders',
 };
 
+const JWT = {
+  ...{ AUTH_MODE: 'jwt', JWT_ALGORITHM: 'HS256', JWT_SECRET: 'x'.repeat(32) },
+  ...{ JWT_AUDIENCE: 'shop', JWT_ISSUER: 'https://accounts.example' },
+};
+
 test('what is needed is enough; everything else has a default', () => {
   const config = readConfig(NEEDED);
   const unset = settingNames.filter((name) => !(name in config));
-  expect(unset.sort(), 'what has no default').toEqual(['METRICS_PORT', 'PAYMENT_PROVIDER_URL', 'SQS_ENDPOINT']);
+  expect(unset.sort(), 'what has no default').toEqual([
+    ...['JWT_ALGORITHM', 'JWT_AUDIENCE', 'JWT_ISSUER', 'JWT_JWKS_URL'],
+    ...['METRICS_PORT', 'PAYMENT_PROVIDER_URL', 'SQS_ENDPOINT'],
+  ]);
   expect(config).toMatchObject({ ...NEEDED, AUTH_MODE: 'service', SERVICE_TOKEN: [], ADMIN_TOKEN: [] });
 });
 
@@ -39,6 +47,18 @@ describe('values', () => {
     ['KEEPER_BATCH', '2001'],
     ['LOG_LEVEL', 'loud'],
     ['AUTH_MODE', 'None'],
+    ['JWT_SECRET', 'x'.repeat(31)],
+    ...['loopback', '10.0.0.0/0', '10.0.0.0/33', '10.0.0.0/8/8', '10.0.0', '::/0', '2001:db8::/129', 'true'].map(
+      (value): [string, string] => ['TRUST_PROXY', value],
+    ),
+    ...['*', 'shop.example', 'https://shop.example/', 'https://shop.example/x', 'ftp://shop.example', 'null'].map(
+      (value): [string, string] => ['CORS_ORIGINS', value],
+    ),
+    ['RATE_LIMIT_BUYER', '-1'],
+    ['MAX_EVENT_LOOP_DELAY_MS', '-1'],
+    ['HIDE_UNITS_LEFT', 'yes'],
+    ['JWT_ALGORITHM', 'none'],
+    ['JWT_JWKS_URL', 'ftp://accounts.example/keys'],
     ['REDIS_URL', 'http://127.0.0.1'],
     ['REDIS_URL', 'redis://a http://b'],
     ['REDIS_MODE', 'Cluster'],
@@ -63,6 +83,16 @@ describe('values', () => {
 describe('relations', () => {
   test.each<[string, Record<string, string>]>([
     ['AUTH_MODE=none', { AUTH_MODE: 'none', NODE_ENV: 'production' }],
+    ['AUTH_MODE=jwt needs', { AUTH_MODE: 'jwt' }],
+    ['AUTH_MODE=jwt needs', { ...JWT, JWT_AUDIENCE: '' }],
+    ['AUTH_MODE=jwt needs', { ...JWT, JWT_ISSUER: '' }],
+    ['JWT_ALGORITHM=HS256 needs JWT_SECRET', { ...JWT, JWT_SECRET: '' }],
+    ['JWT_JWKS_URL has public keys', { ...JWT, JWT_JWKS_URL: 'https://accounts.example/keys' }],
+    ['JWT_JWKS_URL has public keys', { ...JWT, JWT_ALGORITHM: 'RS256', JWT_SECRET: '' }],
+    ['JWT_SECRET is for', { ...JWT, JWT_ALGORITHM: 'RS256', JWT_JWKS_URL: 'https://accounts.example/keys' }],
+    ['JWT_JWKS_URL must be https', { NODE_ENV: 'production', JWT_JWKS_URL: 'http://accounts.example/keys' }],
+    ['RATE_LIMIT_ADDRESS is for', { RATE_LIMIT_ADDRESS: '10' }],
+    ['CLIENT_TIMEOUT_MS', { CLIENT_TIMEOUT_MS: '2000' }],
     ['KEEP_ALIVE_MS', { KEEP_ALIVE_MS: '60000', BALANCER_IDLE_MS: '60000' }],
     ['GATE_TIMEOUT_MS', { GATE_TIMEOUT_MS: '2000' }],
     ['QUEUE_TIMEOUT_MS', { QUEUE_TIMEOUT_MS: '2000' }],
@@ -88,6 +118,26 @@ describe('relations', () => {
     expect(redisAddresses(cluster).map(({ host }) => host)).toEqual(['a:1', 'b:2']);
     const more = { REDIS_MODE: 'sentinel', REDIS_SENTINEL_NAME: 'x' };
     expect(readConfig({ ...NEEDED, REDIS_URL: several, ...more }).REDIS_MODE).toBe('sentinel');
+  });
+
+  test('AUTH_MODE=jwt with a secret, or with public keys', () => {
+    expect(readConfig({ ...NEEDED, ...JWT })).toMatchObject({ AUTH_MODE: 'jwt', JWT_SECRET: [JWT.JWT_SECRET] });
+    const keys = { JWT_ALGORITHM: 'ES256', JWT_SECRET: '', JWT_JWKS_URL: 'https://accounts.example/keys' };
+    expect(readConfig({ ...NEEDED, ...JWT, ...keys, NODE_ENV: 'production' })).toMatchObject({
+      JWT_ALGORITHM: 'ES256',
+    });
+  });
+
+  test('proxies and origins are lists', () => {
+    const env = {
+      ...NEEDED,
+      TRUST_PROXY: '10.0.0.7 10.1.0.0/16 2001:db8::/32',
+      CORS_ORIGINS: 'https://a.example http://b:8080',
+    };
+    expect(readConfig(env)).toMatchObject({
+      TRUST_PROXY: ['10.0.0.7', '10.1.0.0/16', '2001:db8::/32'],
+      CORS_ORIGINS: ['https://a.example', 'http://b:8080'],
+    });
   });
 
   test('AUTH_MODE=none is for development', () => {
