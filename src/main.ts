@@ -153,3 +153,5 @@ function whole(text: string): number {
 
 await main();
 process.exitCode = exitCode;
+// An API process that could not start: its channel to the first one would keep it, and nobody would be told.
+if (process.connected) process.exit();
