@@ -1,6 +1,6 @@
 /**
  * OpenTelemetry, where an exporter is configured by its standard variables; without them not even its code is loaded.
- * OTEL_EXPORTER_OTLP_HEADERS, OTEL_TRACES_SAMPLER and the rest of them are read by the library itself:
+ * OTEL_EXPORTER_OTLP_HEADERS, OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG and the rest of them are read by the library itself:
  * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
  */
 import { setTimeout as sleep } from 'node:timers/promises';
