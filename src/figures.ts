@@ -142,17 +142,21 @@ function salesGauges(gauge: AddGauge, { units }: Figures): void {
       }),
     ),
   );
-  gauge('flashgate_drift_units', 'Held at the gate less sold in the ledger, without sign', ['sale', 'side'], () =>
-    given(units, (sales) =>
-      bySale(
-        loaded(sales),
-        {
-          gate: ({ gate, sold }) => Math.max(0, gate.held - sold),
-          ledger: ({ gate, sold }) => Math.max(0, sold - gate.held),
-        },
-        'side',
+  gauge(
+    'flashgate_drift_units',
+    'Units held at the gate and not sold (side gate), or sold and not held (side ledger)',
+    ['sale', 'side'],
+    () =>
+      given(units, (sales) =>
+        bySale(
+          loaded(sales),
+          {
+            gate: ({ gate, sold }) => Math.max(0, gate.held - sold),
+            ledger: ({ gate, sold }) => Math.max(0, sold - gate.held),
+          },
+          'side',
+        ),
       ),
-    ),
   );
   gauge('flashgate_unqueued_holds', 'Holds of living sales that are not known to be in the queue', [], () =>
     given(units, (sales) => [[{}, loaded(sales).reduce((sum, { gate }) => sum + gate.unqueued, 0)]]),
