@@ -1,6 +1,6 @@
 /** The logger. Whatever is logged, no secret leaves the process: neither in a field, nor in an error's own words. */
 import { pino, type DestinationStream, type Logger } from 'pino';
-import type { Config } from './config.ts';
+import { redisAddresses, type Config } from './config.ts';
 import { traceFields } from './span.ts';
 
 const NAMES = ['authorization', 'cookie', 'set-cookie', 'webhook-signature', 'password'];
@@ -37,11 +37,15 @@ export function createLogger(
 }
 
 function secretsOf(config: Partial<Config>): string[] {
-  const { SERVICE_TOKEN = [], ADMIN_TOKEN = [], WEBHOOK_SECRET = [], PAYMENT_PROVIDER_TOKEN = '' } = config;
-  const urls = [config.DATABASE_URL, config.REDIS_URL, config.PAYMENT_PROVIDER_URL].filter((url) => url !== undefined);
-  const passwords = urls.map((url) => new URL(url).password);
-  const all = [...SERVICE_TOKEN, ...ADMIN_TOKEN, ...WEBHOOK_SECRET, PAYMENT_PROVIDER_TOKEN, ...passwords];
-  return [...all, ...passwords.map(decodeURIComponent)].filter((secret) => secret.length >= SHORTEST_SECRET);
+  const { SERVICE_TOKEN = [], ADMIN_TOKEN = [], WEBHOOK_SECRET = [] } = config;
+  const { PAYMENT_PROVIDER_TOKEN = '', REDIS_SENTINEL_PASSWORD = '', REDIS_URL = '' } = config;
+  const others = [config.DATABASE_URL, config.PAYMENT_PROVIDER_URL].filter((url) => url !== undefined);
+  const urls = [...redisAddresses({ REDIS_URL }), ...others.map((url) => new URL(url))];
+  const passwords = urls.map(({ password }) => password);
+  const given = [...SERVICE_TOKEN, ...ADMIN_TOKEN, ...WEBHOOK_SECRET, PAYMENT_PROVIDER_TOKEN, REDIS_SENTINEL_PASSWORD];
+  return [...given, ...passwords, ...passwords.map(decodeURIComponent)].filter(
+    (secret) => secret.length >= SHORTEST_SECRET,
+  );
 }
 
 /** @returns what takes these secrets, and passwords in URLs, out of a line of JSON */

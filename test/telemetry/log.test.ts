@@ -40,8 +40,14 @@ test('passwords of connection strings, in fields and in the words of errors', ()
 });
 
 test('every secret of the settings, wherever it stands, and however it is written', () => {
-  const env = { DATABASE_URL: `postgres://shop:${encodeURIComponent(ODD)}@127.0.0.1:1/x` };
-  const words = [...Object.values(SECRETS).flatMap((list) => list.split(' ')), ODD, encodeURIComponent(ODD)];
+  const ofRedis = ['password-of-one-node', 'password-of-the-other'] as const;
+  const env = {
+    DATABASE_URL: `postgres://shop:${encodeURIComponent(ODD)}@127.0.0.1:1/x`,
+    REDIS_URL: `redis://:${ofRedis[0]}@127.0.0.1:1 redis://:${ofRedis[1]}@127.0.0.1:2`,
+    ...{ REDIS_MODE: 'sentinel', REDIS_SENTINEL_NAME: 'm', REDIS_SENTINEL_PASSWORD: 'password-of-sentinel' },
+  };
+  const given = [...Object.values(SECRETS).flatMap((list) => list.split(' ')), ...ofRedis, 'password-of-sentinel'];
+  const words = [...given, ODD, encodeURIComponent(ODD)];
   for (const word of words) {
     const text = logged((logger) => {
       logger.error({ err: new Error(`wrong: ${word}`), list: [word], [word]: 1 }, `it was ${word}`);
