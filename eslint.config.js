@@ -19,7 +19,7 @@ const MAY_IMPORT = {
 };
 
 /** Files directly in src/ that know nothing of the product, or are types of settings: for any folder but these two. */
-const SHARED = '(batcher|config|crash).ts';
+const SHARED = '(batcher|config|crash|meter|span).ts';
 const ALONE = ['domain', 'audit'];
 
 /** Clients of the stores belong to the folders that speak to them; elsewhere only their types may be named. */

@@ -6,6 +6,7 @@ import { ladder } from './parts/ladder.ts';
 import { ledgerAlone } from './parts/ledger.ts';
 import { refusal } from './parts/refusal.ts';
 import { sideBySide } from './parts/rush.ts';
+import { telemetry } from './parts/telemetry.ts';
 import { times } from './parts/times.ts';
 
 export const PARTS: Part[] = [
@@ -16,4 +17,5 @@ export const PARTS: Part[] = [
   { name: 'ledger', run: ledgerAlone },
   { name: 'times', run: times },
   { name: 'flat', run: flatness },
+  { name: 'telemetry', run: telemetry },
 ];

@@ -1,11 +1,11 @@
 /** The only place where clients are made: from checked settings to the stores that everything else is given. */
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { NodeHttpHandler } from '@smithy/node-http-handler';
-import { pino, type Logger } from 'pino';
+import type { Logger } from 'pino';
 import { AggregatorRegistry, Registry } from 'prom-client';
 import type { Config } from './config.ts';
 import { Gate } from './gate/gate.ts';
-import { createMetrics, type Metrics } from './metrics.ts';
+import { registerMetrics } from './metrics.ts';
 import { createPool } from './ledger/db.ts';
 import { LeaseStore } from './gate/lease-store.ts';
 import { Leases } from './keeper/leases.ts';
@@ -22,7 +22,6 @@ export type Wired = {
   stores: Stores;
   leases: Leases;
   registry: Registry;
-  metrics: Metrics;
   sqs: SQSClient;
   logger: Logger;
   provider: PaymentProvider | undefined;
@@ -32,20 +31,17 @@ export type Wired = {
   close: () => Promise<void>;
 };
 
-export function createLogger(config: Pick<Config, 'LOG_LEVEL'>): Logger {
-  return pino({ name: 'flashgate', level: config.LOG_LEVEL });
-}
+export { createLogger } from './log.ts';
 
 export function wire(config: Config, logger: Logger): Wired {
   const registry = new Registry();
-  const metrics = createMetrics(registry);
+  registerMetrics(registry);
   AggregatorRegistry.setRegistries(registry); // for the page that sums up all API processes
   const redis = createRedis(config, logger);
   const gate = new Gate(redis, {
     timeoutMs: config.GATE_TIMEOUT_MS,
     batch: config.GATE_BATCH,
     pending: config.GATE_PENDING,
-    onCall: metrics.gateCall,
     latch: {
       periodMs: config.LATCH_MS,
       holders: config.LATCH_HOLDERS,
@@ -73,7 +69,6 @@ export function wire(config: Config, logger: Logger): Wired {
   return {
     stores: { pool, gate, producer, log: logger },
     registry,
-    metrics,
     leases: new Leases(new LeaseStore(redis, config.GATE_TIMEOUT_MS), pool, logger, { ttlMs: config.LEASE_TTL_MS }),
     sqs,
     logger,

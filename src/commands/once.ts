@@ -18,7 +18,7 @@ const print = (value: unknown) => process.stdout.write(`${JSON.stringify(value, 
 /** Wires up, checks the schema, works, closes. */
 async function withStores<T>(work: (wired: Wired, config: ReturnType<typeof readConfig>) => Promise<T>): Promise<T> {
   const config = readConfig(process.env);
-  const wired = wire(config, createLogger({ LOG_LEVEL: process.env.LOG_LEVEL ? config.LOG_LEVEL : 'warn' }));
+  const wired = wire(config, createLogger({ ...config, LOG_LEVEL: process.env.LOG_LEVEL ? config.LOG_LEVEL : 'warn' }));
   try {
     // Such a command asks once, and nothing waits in the client for a connection (see wiring.ts).
     await Promise.all([checkSchema(wired.stores.pool), wired.connected()]);

@@ -3,11 +3,12 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig, type Config } from '../config.ts';
 import { buildApp } from '../http/app.ts';
-import { answers, latched } from '../http/counts.ts';
 import { buildMetricsApp } from '../http/metrics-app.ts';
-import { exposeAnswers } from '../metrics.ts';
+import { figuresFrom, registerFigures } from '../figures.ts';
+import { registerPart } from '../metrics.ts';
 import { startKeeper } from '../keeper/keeper.ts';
 import { checkSchema } from '../ledger/migrate.ts';
+import { startTracing } from '../tracing.ts';
 import { createLogger, keeperOptions, wire, workerOptions, type Wired } from '../wiring.ts';
 import { startWorker } from '../worker/worker.ts';
 
@@ -15,7 +16,8 @@ import { startWorker } from '../worker/worker.ts';
 export type Running = { stop: () => Promise<void> };
 type Start = (wired: Wired, config: Config) => Promise<Running>;
 
-export const startApi: Start = async ({ stores, sqs, logger }, config) => {
+export const startApi: Start = async ({ stores, sqs, registry, logger }, config) => {
+  registerPart(registry, 'api');
   const { app, directory, drain } = await buildApp({ stores, sqs, config, logger });
   await directory.start(config.SALES_REFRESH_MS);
   const address = await app.listen({ host: config.HOST, port: config.PORT });
@@ -30,32 +32,36 @@ export const startApi: Start = async ({ stores, sqs, logger }, config) => {
   };
 };
 
-export const startWork: Start = ({ stores, sqs, metrics, logger }, config) => {
-  const worker = startWorker(stores, sqs, { ...workerOptions(config), onRecorded: metrics.recorded });
+export const startWork: Start = ({ stores, sqs, registry, logger }, config) => {
+  registerPart(registry, 'worker');
+  const worker = startWorker(stores, sqs, workerOptions(config));
   logger.info({ queue: config.SQS_QUEUE_URL }, 'the worker receives');
   return Promise.resolve(worker);
 };
 
-export const startKeep: Start = ({ stores, sqs, leases, provider, logger }, config) => {
+export const startKeep: Start = (wired, config) => {
+  const { stores, sqs, leases, registry, provider, logger } = wired;
+  registerPart(registry, 'keeper');
+  registerFigures(registry, figuresFrom(wired, config));
   if (!provider) logger.warn({}, 'PAYMENT_PROVIDER_URL is not set: refunds stay owed until a keeper has one');
   return Promise.resolve(startKeeper({ stores, sqs, leases, provider }, keeperOptions(config)));
 };
 
 /** The metrics port, when there is one. */
 async function startMetrics({ registry }: Wired, config: Config, ready: () => boolean): Promise<Running> {
-  exposeAnswers(registry, answers, latched);
   const app = buildMetricsApp({ contentType: registry.contentType, metrics: () => registry.metrics(), ready });
   if (config.METRICS_PORT !== undefined) await app.listen({ host: config.HOST, port: config.METRICS_PORT });
   return { stop: () => app.close() };
 }
 
 /**
- * Runs parts of the system in this process until SIGTERM or SIGINT, then stops them in the given order.
+ * Runs parts of the system in this process, which traces call `part`, until SIGTERM or SIGINT, then stops them in the given order.
  * @returns the exit code: 0 when all ended by itself in time; the deadline forces 1
  * @throws {SchemaMismatch} when the database is not this version's
  */
-export async function runUntilSignal(starts: Start[], config = readConfig(process.env)): Promise<number> {
+export async function runUntilSignal(part: string, starts: Start[], config = readConfig(process.env)): Promise<number> {
   const logger = createLogger(config);
+  const tracing = await startTracing(process.env, part, logger);
   const wired = wire(config, logger);
   const parts: Running[] = [];
   let ready = false;
@@ -75,6 +81,7 @@ export async function runUntilSignal(starts: Start[], config = readConfig(proces
     const [metrics, ...others] = parts;
     for (const part of others) await part.stop();
     await wired.close();
+    await tracing.stop();
     await metrics?.stop(); // last, so that the draining can be watched
     clearTimeout(forced);
   }
@@ -82,5 +89,5 @@ export async function runUntilSignal(starts: Start[], config = readConfig(proces
   return 0;
 }
 
-export const workCommand = () => runUntilSignal([startWork]);
-export const keepCommand = () => runUntilSignal([startKeep]);
+export const workCommand = () => runUntilSignal('work', [startWork]);
+export const keepCommand = () => runUntilSignal('keep', [startKeep]);

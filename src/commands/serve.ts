@@ -17,10 +17,10 @@ const RESTART_AFTER_MS = 1000;
 
 export async function serveCommand(): Promise<number> {
   const config = readConfig(process.env);
-  if (config.API_PROCESSES === 1) return runUntilSignal([startApi], config);
+  if (config.API_PROCESSES === 1) return runUntilSignal('serve', [startApi], config);
   if (cluster.isWorker) {
     new AggregatorRegistry(); // answers the first process, which alone has a metrics port
-    const code = await runUntilSignal([startApi], { ...config, METRICS_PORT: undefined });
+    const code = await runUntilSignal('serve', [startApi], { ...config, METRICS_PORT: undefined });
     process.disconnect();
     return code;
   }

@@ -27,7 +27,7 @@ export async function upCommand(): Promise<number> {
       : undefined;
   const url = provider?.url ?? config.PAYMENT_PROVIDER_URL;
   try {
-    return await runUntilSignal([startApi, startWork, startKeep, sample(own, url)], {
+    return await runUntilSignal('up', [startApi, startWork, startKeep, sample(own, url)], {
       ...config,
       PAYMENT_PROVIDER_URL: url,
     });

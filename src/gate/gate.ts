@@ -9,6 +9,7 @@ import { Batcher } from '../batcher.ts';
 import type { Absent, Outcome } from '../domain/outcomes.ts';
 import { formatHold, type Hold } from '../domain/reservation.ts';
 import type { Sale } from '../domain/sale.ts';
+import { gateCallBuyers, gateCallSeconds } from '../meter.ts';
 import { checkServers, onOtherServer, type Client } from './client.ts';
 import { gateKeys } from './keys.ts';
 import { Latch, soldOutUpTo, type Holders } from './latch.ts';
@@ -53,8 +54,6 @@ export type GateOptions = {
   batch: number;
   /** Buyers waiting per sale at most. */
   pending: number;
-  /** Told of each call for reservations that was answered: seconds, and buyers in it. */
-  onCall?: (seconds: number, buyers: number) => void;
   /** See latch.ts; without it every request asks Redis. `holders`: the most that are remembered per sale. */
   latch?: { periodMs: number; holders: number; onError: (error: unknown) => void };
 };
@@ -105,7 +104,8 @@ export class Gate {
     const args = batch.flatMap(({ userId, reservationId, qty }) => [userId, reservationId, qty]);
     const sentAt = performance.now();
     const reply = await this.#run('reserve', saleId, ReserveReply, [batchId, ...args], timeoutMs);
-    this.#options.onCall?.((performance.now() - sentAt) / 1000, batch.length);
+    gateCallSeconds.observe((performance.now() - sentAt) / 1000);
+    gateCallBuyers.observe(batch.length);
     const [echo, presence, , stock, generation, version, ...answers] = reply;
     // A client that mixed up replies after a reconnect would hand one buyer's yes to another.
     if (echo !== batchId) throw new GateUnavailable(`asked with batch ${batchId}, got the reply to ${echo}`);

@@ -1,4 +1,5 @@
 /** Waiting for Redis, but not longer than a time limit. */
+import { storeFailures } from '../meter.ts';
 
 /** Redis is away, slow, full, demoted or damaged: nothing is known of what was asked. */
 export class GateUnavailable extends Error {}
@@ -14,6 +15,7 @@ export async function within<T>(timeoutMs: number, what: string, reply: Promise<
   try {
     return await Promise.race([reply, late]);
   } catch (error) {
+    storeFailures.inc({ store: 'redis' });
     if (error instanceof GateUnavailable) throw error;
     throw new GateUnavailable(`${what}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
   } finally {

@@ -10,6 +10,7 @@ import { QueueUnavailable } from '../queue/producer.ts';
 import type { Api } from './app.ts';
 import { bearerOnly } from './auth.ts';
 import { Problem } from './problem.ts';
+import { requestId } from './request-id.ts';
 import { presentReservation } from './reservations.ts';
 import { presentSale } from './sales.ts';
 import { AdminSale, AdminSales, jsonSchema, Orders, OrdersQuery, refusal, SaleFigures, SaleParams } from './schemas.ts';
@@ -39,7 +40,10 @@ export function adminRoutes(app: FastifyInstance, api: Api): void {
       const { startsAt, endsAt } = request.body;
       if (Date.parse(endsAt) <= Date.parse(startsAt))
         throw new Problem('invalid_request', 'endsAt must be after startsAt');
-      const { sale, created } = await putSale(stores, request.params.saleId, request.body);
+      const { saleId } = request.params;
+      const { sale, created } = await putSale(stores, saleId, request.body);
+      const action = created ? 'create' : 'change';
+      stores.log.info({ requestId: requestId(request), saleId, action }, 'an admin changed a sale');
       await directory.refresh();
       return reply.code(created ? 201 : 200).send(presentSale(sale, Date.now()));
     },
@@ -59,7 +63,9 @@ export function adminRoutes(app: FastifyInstance, api: Api): void {
         schema: { ...schema, summary: `${action} a sale`, response: { 200: jsonSchema(AdminSale), default: refusal } },
       },
       async (request) => {
-        const sale = await act(request.params.saleId);
+        const { saleId } = request.params;
+        const sale = await act(saleId);
+        stores.log.info({ requestId: requestId(request), saleId, action }, 'an admin changed a sale');
         await directory.refresh();
         return presentSale(sale, Date.now());
       },

@@ -15,6 +15,7 @@ import { Directory } from './directory.ts';
 import { errorHandler, onClientError } from './errors.ts';
 import { healthRoutes } from './health.ts';
 import { sendProblem } from './problem.ts';
+import { tellRequestId, tellRequestIds } from './request-id.ts';
 import { reservationRoutes } from './reservations.ts';
 import { reserveRoute } from './reserve.ts';
 import { saleRoute } from './sales.ts';
@@ -79,7 +80,7 @@ export async function buildApp(deps: {
   const api: Api = { stores, sqs, config, directory, life, inTime, buyers, admission: admitted };
 
   app.setErrorHandler(onError);
-  app.setNotFoundHandler((_request, reply) => sendProblem(reply, 'not_found'));
+  app.setNotFoundHandler((request, reply) => sendProblem(tellRequestId(request, reply), 'not_found'));
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -96,6 +97,7 @@ export async function buildApp(deps: {
   saleRoute(app, api);
   if (buyers.served) reserveRoute(app, api);
   await withHeaders(app, (scope) => {
+    tellRequestIds(scope);
     healthRoutes(scope, api);
     if (buyers.served) reservationRoutes(scope, api);
     adminRoutes(scope, api);
@@ -147,8 +149,8 @@ function refuseOtherMethods(app: FastifyInstance, methods: Map<string, Set<strin
       url,
       method: app.supportedMethods.filter((method) => !allowed.has(method)),
       schema: { hide: true },
-      onRequest: (_request, reply, _done) => {
-        sendProblem(reply.header('allow', allow), 'method_not_allowed');
+      onRequest: (request, reply, _done) => {
+        sendProblem(tellRequestId(request, reply).header('allow', allow), 'method_not_allowed');
       },
       handler: (_request, reply) => reply,
     });

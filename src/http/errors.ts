@@ -10,6 +10,7 @@ import { SaleConflict } from '../operations/sales.ts';
 import type { Log } from '../operations/stores.ts';
 import { QueueUnavailable } from '../queue/producer.ts';
 import { KeysUnavailable } from './keys.ts';
+import { requestId, tellRequestId } from './request-id.ts';
 import { Problem, PROBLEM_TYPE, problemBody, problems, sendProblem, type ProblemCode } from './problem.ts';
 
 /** Errors of the stores, each with its named 503. */
@@ -36,9 +37,15 @@ const DATA_EXCEPTION = '22';
 /** Fastify itself is given no logger: with one it makes a child of it, and listens to each reply, for every request. */
 export function errorHandler(log: Log) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    tellRequestId(request, reply);
     if (error instanceof Problem) return sendProblem(reply.headers(error.headers), error.code, error.extra);
     if (error instanceof SaleConflict) return sendProblem(reply, error.code, { detail: error.message });
-    const about = { err: error, method: request.method, route: request.routeOptions.url };
+    const about = {
+      err: error,
+      requestId: requestId(request),
+      method: request.method,
+      route: request.routeOptions.url,
+    };
     const away = AWAY.find(([kind]) => error instanceof kind);
     if (away) {
       log.warn(about, away[1]);

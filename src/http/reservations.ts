@@ -5,6 +5,7 @@ import { ReservationId } from '../domain/reservation.ts';
 import { cancelReservation, findReservation } from '../operations/cancel.ts';
 import type { Api } from './app.ts';
 import { Problem } from './problem.ts';
+import { requestId } from './request-id.ts';
 import { jsonSchema, refusal, Reservation, ReservationParams, type BuyerQuery } from './schemas.ts';
 
 type Request = { Params: z.infer<typeof ReservationParams>; Querystring: z.infer<typeof BuyerQuery> };
@@ -68,6 +69,8 @@ export function reservationRoutes(app: FastifyInstance, { stores, buyers, admiss
       const order = await cancelReservation(stores, wanted(request));
       if (!order) throw new Problem('reservation_not_found');
       if (order.status === 'PAID') throw new Problem('already_paid');
+      const { reservationId, saleId, status } = order;
+      stores.log.debug({ requestId: requestId(request), reservationId, saleId, status }, 'a reservation is given up');
       return reply.code(204).send();
     },
   );

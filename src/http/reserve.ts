@@ -5,18 +5,22 @@ import type { z } from 'zod';
 import { crashPoint } from '../crash.ts';
 import type { Hold } from '../domain/reservation.ts';
 import { enqueue } from '../operations/enqueue.ts';
+import { contextFrom, inSpan, SpanKind } from '../span.ts';
 import type { Api } from './app.ts';
 import { count, latched } from './counts.ts';
 import { sendSoldOut, type SoldOut } from './may-return.ts';
 import { sendProblem } from './problem.ts';
+import { requestId, tellRequestId } from './request-id.ts';
 import { atEndOfTurn } from './turn.ts';
 import { jsonSchema, refusal, Reserved, SaleParams, type ReserveBody } from './schemas.ts';
 
 type Request = { Params: z.infer<typeof SaleParams>; Body: z.infer<typeof ReserveBody> };
 
+const RESERVE = '/sales/:saleId/reserve';
+
 export function reserveRoute(app: FastifyInstance, { directory, stores, config, buyers, admission }: Api): void {
   app.post<Request>(
-    '/sales/:saleId/reserve',
+    RESERVE,
     {
       ...buyers.check,
       schema: {
@@ -39,9 +43,20 @@ export function reserveRoute(app: FastifyInstance, { directory, stores, config, 
         refuse({ reply, known: directory.mayReturn.soldOut(sale) });
         return;
       }
-      return askGate(request, reply, userId);
+      return traced(request, reply, userId);
     },
   );
+
+  const traced = (request: FastifyRequest<Request>, reply: FastifyReply, userId: string) => {
+    const { saleId } = request.params;
+    const about = { 'http.request.method': 'POST', 'http.route': RESERVE, 'flashgate.sale_id': saleId };
+    const of = { kind: SpanKind.SERVER, attributes: about, parent: contextFrom(request.headers) };
+    return inSpan('reserve', of, async (span) => {
+      const answered = await askGate(request, reply, userId);
+      span?.setAttribute('http.response.status_code', reply.statusCode);
+      return answered;
+    });
+  };
 
   const askGate = async (request: FastifyRequest<Request>, reply: FastifyReply, userId: string) => {
     const deadline = (request.since ?? performance.now()) + config.REQUEST_DEADLINE_MS;
@@ -52,14 +67,24 @@ export function reserveRoute(app: FastifyInstance, { directory, stores, config, 
     const sale = directory.known(saleId) ?? (await directory.find(saleId));
     if (!sale) return sendProblem(reply, 'sale_not_found');
     if (sale.state === 'closed') return sendProblem(reply, 'ended');
-    const answer = await stores.gate.reserve(saleId, { userId, reservationId: randomUUID(), qty }, deadline);
+    const asking = { userId, reservationId: randomUUID(), qty };
+    const answer = await inSpan('gate reserve', { kind: SpanKind.CLIENT }, async (span) => {
+      const told = await stores.gate.reserve(saleId, asking, deadline);
+      span?.setAttribute('flashgate.outcome', told.outcome);
+      if ('hold' in told) span?.setAttribute('flashgate.reservation_id', told.hold.reservationId);
+      return told;
+    });
     switch (answer.outcome) {
       case 'ok':
       case 'dup':
         crashPoint('gate_decided');
         // Nobody is told of a hold that the queue does not have.
         if (answer.outcome === 'ok' || !answer.queued) await enqueue(stores, answer.hold, deadline);
-        return sendHold(reply, answer.outcome, answer.hold, buyers.locationQuery(userId));
+        stores.log.debug(
+          { requestId: requestId(request), saleId, reservationId: answer.hold.reservationId, outcome: answer.outcome },
+          'a hold is told',
+        );
+        return sendHold(tellRequestId(request, reply), answer.outcome, answer.hold, buyers.locationQuery(userId));
       case 'not_loaded':
       case 'loading':
         return sendProblem(reply, 'gate_not_loaded');

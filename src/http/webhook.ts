@@ -5,9 +5,11 @@ import type { z } from 'zod';
 import { crashPoint } from '../crash.ts';
 import { AnyEvent, PaymentEvent, PaymentEventType, type KnownEvent } from '../domain/payment.ts';
 import { applyEvent } from '../ledger/payments.ts';
+import { asLabel, paymentEvents } from '../meter.ts';
 import { finish } from '../operations/finish.ts';
 import type { Api } from './app.ts';
 import { Problem } from './problem.ts';
+import { requestId } from './request-id.ts';
 import { jsonSchema, refusal, Received } from './schemas.ts';
 
 export function webhookRoute(app: FastifyInstance, { stores, config, inTime }: Api): void {
@@ -32,13 +34,17 @@ export function webhookRoute(app: FastifyInstance, { stores, config, inTime }: A
       async (request) => {
         const text = verify(webhooks, request.body ?? Buffer.alloc(0), request.headers);
         const event = parseEvent(text, String(request.headers['webhook-id']));
-        if (!event) return { state: 'ignored', outcome: 'unknown_type' };
+        if (!event) {
+          paymentEvents.inc({ type: 'other', outcome: 'unknown_type' });
+          return { state: 'ignored', outcome: 'unknown_type' };
+        }
         const { state, outcome, ended } = await applyEvent(stores.pool, event);
         crashPoint('event_applied');
-        stores.log.info(
-          { eventId: event.eventId, type: event.type, reservationId: event.reservationId, outcome },
-          'payment event',
-        );
+        paymentEvents.inc({ type: event.type, outcome: asLabel(outcome) });
+        const { eventId, type, reservationId } = event;
+        // Money that goes back is worth a line; money that pays is the ordinary walk.
+        const level = outcome.startsWith('refund_owed') ? 'info' : 'debug';
+        stores.log[level]({ requestId: requestId(request), eventId, type, reservationId, outcome }, 'payment event');
         await finish(stores, ended);
         return { state, outcome };
       },

@@ -12,11 +12,13 @@ import { shardOf } from '../domain/shard.ts';
 import { settleParked } from '../ledger/payments.ts';
 import { listSales } from '../ledger/sales.ts';
 import { finish } from '../operations/finish.ts';
+import { asLabel, keeperDone, keeperFailures, keeperLastPass, keeperPassSeconds, parkedSettled } from '../meter.ts';
 import type { Log, Stores } from '../operations/stores.ts';
 import type { PaymentProvider } from '../provider/port.ts';
 import type { Leases } from './leases.ts';
 import { reconcileSteps, type Reconciled, type ReconcileOptions } from './reconcile.ts';
 import { payRefunds, type RefundOptions } from './refund.ts';
+import { inSpan } from '../span.ts';
 import { sweep } from './sweep.ts';
 import { tend, type LostSince, type TendOptions } from './tend.ts';
 
@@ -50,7 +52,8 @@ const PIECE_MS = 250;
 /** One pass. Each part by itself: one that fails (a store is away) does not keep the others from their work. */
 export async function keepOnce(deps: KeeperDeps, options: KeeperOptions, memory: KeeperMemory = newMemory()) {
   const { stores, leases, provider } = deps;
-  await part('shards', stores.log, async () => {
+  const beganAt = performance.now();
+  await part('shards', {}, stores.log, async () => {
     const sales = (await listSales(stores.pool)).filter(({ state }) => state !== 'closed');
     const byShard = Map.groupBy(sales, ({ saleId }) => shardOf(saleId));
     const held = await leases.claim(new Set(byShard.keys()));
@@ -60,15 +63,18 @@ export async function keepOnce(deps: KeeperDeps, options: KeeperOptions, memory:
     );
     return {};
   });
-  await part('parked', stores.log, async () => {
+  await part('parked', {}, stores.log, async () => {
     const settled = await settleParked(stores.pool, options.parkedGraceMs, options.batch);
     await finish(
       stores,
       settled.flatMap(({ ended }) => ended),
     );
+    for (const { outcome } of settled) parkedSettled.inc({ outcome: asLabel(outcome) });
     return { settled: settled.length };
   });
-  if (provider) await part('refunded', stores.log, () => payRefunds(stores, provider, options.refund));
+  if (provider) await part('refunded', {}, stores.log, () => payRefunds(stores, provider, options.refund));
+  keeperPassSeconds.observe((performance.now() - beganAt) / 1000);
+  keeperLastPass.setToCurrentTime();
 }
 
 async function keepShard(
@@ -82,13 +88,13 @@ async function keepShard(
   const tokenOf = () => leases.token(shard);
   const saleIds = sales.map(({ saleId }) => saleId);
   try {
-    await part(`swept shard ${shard}`, stores.log, () => sweep(stores, options.batch, { saleIds, tokenOf }));
+    await part('swept', { shard }, stores.log, () => sweep(stores, options.batch, { saleIds, tokenOf }));
     for (const sale of sales) {
       const { saleId } = sale;
-      await part(`tended ${saleId}`, stores.log, () =>
+      await part('tended', { saleId }, stores.log, () =>
         tend(stores, sqs, sale, options.tend, memory.lostSince, tokenOf()),
       );
-      await part(`reconciled ${saleId}`, stores.log, () => walkOn(deps, options, memory, saleId, tokenOf));
+      await part('reconciled', { saleId }, stores.log, () => walkOn(deps, options, memory, saleId, tokenOf));
     }
   } catch (error) {
     if (!(error instanceof StaleToken)) throw error;
@@ -134,15 +140,23 @@ async function walkOn(
 }
 
 type Counts = Record<string, number>;
+const didSomething = (counts: Counts) => Object.values(counts).some((count) => count > 0);
 
 /** A lost lease is the shard's end; anything else is logged, and the next pass tries it again. */
-async function part(name: string, log: Log, work: () => Promise<Counts>): Promise<void> {
+async function part(
+  name: string,
+  about: Record<string, string | number>,
+  log: Log,
+  work: () => Promise<Counts>,
+): Promise<void> {
   try {
-    const counts = await work();
-    if (Object.values(counts).some((count) => count > 0)) log.info(counts, name);
+    const counts = await inSpan(`keeper ${name}`, { root: true, attributes: about, worthIt: didSomething }, work);
+    for (const [what, count] of Object.entries(counts)) if (count > 0) keeperDone.inc({ part: name, what }, count);
+    if (didSomething(counts)) log.info({ ...about, ...counts }, name);
   } catch (error) {
     if (error instanceof StaleToken) throw error;
-    log.error({ err: error }, `${name}: failed; the next pass tries it again`);
+    keeperFailures.inc({ part: name });
+    log.error({ ...about, err: error }, `${name}: failed; the next pass tries it again`);
   }
 }
 

@@ -12,6 +12,7 @@ import { StaleToken } from '../domain/outcomes.ts';
 import type { LeaseStore } from '../gate/lease-store.ts';
 import type { Pool } from '../ledger/db.ts';
 import { drawToken } from '../ledger/fences.ts';
+import { asLabel, leasesLost } from '../meter.ts';
 import type { Log } from '../operations/stores.ts';
 
 type Lease = { token: number; goodUntil: number; failures: number };
@@ -94,11 +95,12 @@ export class Leases {
 
   /** Forgets a lease that is somebody else's by now. */
   letGo(shard: number, reason: string): void {
-    if (this.#held.delete(shard)) this.#tell([shard], reason);
+    if (this.#held.delete(shard)) this.#tell([shard], reason, 'refused_token');
   }
 
   /** Whoever froze loses all its leases at once, and says so once. */
-  #tell(shards: number[], reason: string): void {
+  #tell(shards: number[], reason: string, why = asLabel(reason)): void {
+    leasesLost.inc({ why }, shards.length);
     const [shard] = shards;
     if (shards.length === 1) this.#log.warn({ shard, reason }, 'a lease is let go');
     else if (shards.length > 1) this.#log.warn({ shards, reason }, 'leases are let go');

@@ -2,6 +2,7 @@
 import { crashPoint } from '../crash.ts';
 import { claimRefunds, concludeRefund, type DueRefund } from '../ledger/refunds.ts';
 import type { Stores } from '../operations/stores.ts';
+import { inSpan, SpanKind } from '../span.ts';
 import { ProviderUnavailable, type PaymentProvider, type RefundAnswer } from '../provider/port.ts';
 
 export type RefundOptions = {
@@ -62,7 +63,9 @@ async function ask(
 ): Promise<RefundAnswer | ProviderUnavailable> {
   try {
     const late = refund.status === 'SUBMITTED' || refund.ageMs > options.keyLifetimeMs;
-    return (late ? await provider.lookUp(refund.refundId) : undefined) ?? (await provider.refund(refund));
+    return await inSpan('provider refund', { kind: SpanKind.CLIENT }, async () => {
+      return (late ? await provider.lookUp(refund.refundId) : undefined) ?? (await provider.refund(refund));
+    });
   } catch (error) {
     if (error instanceof ProviderUnavailable) return error;
     throw error;

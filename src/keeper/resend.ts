@@ -20,6 +20,9 @@ export async function resend(
   if (typeof holds === 'string') return { resent: 0, failed: 0 };
   const deadline = performance.now() + options.timeoutMs;
   const results = await Promise.allSettled(holds.map((hold) => enqueue(stores, hold, deadline)));
+  for (const { reservationId, saleId } of holds) {
+    stores.log.debug({ reservationId, saleId }, 'a hold that was not known to be in the queue is sent again');
+  }
   const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
   if (failures.length > 0) {
     stores.log.warn(

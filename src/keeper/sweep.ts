@@ -2,6 +2,7 @@
 import { StaleToken } from '../domain/outcomes.ts';
 import { dueSales, everywhere, expireDue, unreleased, type Scope } from '../ledger/orders.ts';
 import { finish, type Finished } from '../operations/finish.ts';
+import { sweepLateness } from '../meter.ts';
 import type { Stores } from '../operations/stores.ts';
 
 type Three = Pick<Stores, 'pool' | 'gate' | 'log'>;
@@ -51,6 +52,10 @@ async function expireSale(stores: Three, batch: number, scope: Scope, swept: Swe
     const expired = await expireDue(stores.pool, batch, scope);
     if (expired.length === 0) return;
     swept.expired += expired.length;
+    for (const { reservationId, saleId, expiresAt } of expired) {
+      sweepLateness.observe(Math.max(0, (Date.now() - expiresAt) / 1000));
+      stores.log.debug({ reservationId, saleId }, 'an unpaid hold has expired');
+    }
     add(swept, await finish(stores, expired, scope.tokenOf));
   }
 }

@@ -1,6 +1,7 @@
 /** The connection to Postgres: pool, time limits, transactions, and which errors mean what. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { storeFailures } from '../meter.ts';
 
 /** Postgres is away, full, shutting down, or did not answer in time. Nothing is known of what was asked. */
 export class LedgerUnavailable extends Error {}
@@ -135,6 +136,7 @@ function isConnectionError(error: unknown): boolean {
 function tell(error: unknown): never {
   const state = sqlState(error);
   if (state === undefined ? isConnectionError(error) : AWAY.test(state)) {
+    storeFailures.inc({ store: 'postgres' });
     throw new LedgerUnavailable(error instanceof Error ? error.message : String(error), { cause: error });
   }
   throw error;

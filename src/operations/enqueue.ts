@@ -1,6 +1,7 @@
 /** Brings a hold into the queue, and only then takes its mark off. */
 import { crashPoint } from '../crash.ts';
 import type { Hold } from '../domain/reservation.ts';
+import { inSpan, SpanKind } from '../span.ts';
 import type { Stores } from './stores.ts';
 
 /**
@@ -14,7 +15,8 @@ export async function enqueue(
   hold: Hold,
   deadline: number,
 ) {
-  await producer.send(hold, deadline);
+  const attributes = { 'messaging.system': 'aws_sqs', 'messaging.operation.type': 'send' };
+  await inSpan('enqueue', { kind: SpanKind.PRODUCER, attributes }, () => producer.send(hold, deadline));
   crashPoint('queue_has_it');
   gate.queued(hold.saleId, hold).catch((error: unknown) => {
     log.warn(

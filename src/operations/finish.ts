@@ -6,6 +6,7 @@ import { GateUnavailable } from '../gate/gate.ts';
 import { transaction } from '../ledger/db.ts';
 import { fence } from '../ledger/fences.ts';
 import { markReleased } from '../ledger/orders.ts';
+import { holdsFinished } from '../meter.ts';
 import { noToken, type Stores, type TokenOf } from './stores.ts';
 
 type Both = Pick<Stores, 'pool' | 'gate' | 'log'>;
@@ -15,6 +16,8 @@ export type Finished = { released: number; forfeited: number; waiting: number };
 
 /** Holds per script call. */
 const CHUNK = 500;
+
+const PAST = { release: 'released', forfeit: 'forfeited' } as const;
 
 /**
  * Releases or forfeits the holds of ended orders and marks those that the gate is then seen not to hold. A gate that
@@ -30,7 +33,7 @@ export async function finish(stores: Both, ended: Ended[], tokenOf: TokenOf = no
       const chunk = orders.slice(n, n + CHUNK);
       const acted = await giveBack(stores, todo, saleId, chunk, tokenOf(saleId));
       if (acted === undefined) finished.waiting += chunk.length;
-      else finished[todo === 'release' ? 'released' : 'forfeited'] += acted;
+      else finished[PAST[todo]] += acted;
     }
   }
   return finished;
@@ -56,7 +59,12 @@ async function giveBack(
         orders.map(({ reservationId }) => reservationId),
       );
     });
-    return answers.filter((answer) => answer !== 'not_held').length;
+    const acted = answers.filter((answer) => answer !== 'not_held').length;
+    holdsFinished.inc({ how: PAST[todo] }, acted);
+    orders.forEach(({ reservationId }, n) => {
+      log.debug({ reservationId, saleId, answer: answers[n] }, 'the gate gave back');
+    });
+    return acted;
   } catch (error) {
     if (!(error instanceof GateUnavailable)) throw error;
     log.warn({ err: error, saleId, orders: orders.length }, `the gate cannot ${todo} now: the keeper will`);

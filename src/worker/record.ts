@@ -5,7 +5,9 @@ import type { Hold, OrderStatus } from '../domain/reservation.ts';
 import { LedgerUnavailable } from '../ledger/db.ts';
 import { record } from '../ledger/orders.ts';
 import { claimParked } from '../ledger/payments.ts';
+import { asLabel, holdsRecorded, orderLag, parkedSettled, recordHolds as batchSize, recordSeconds } from '../meter.ts';
 import { finish } from '../operations/finish.ts';
+import { inSpan, SpanKind } from '../span.ts';
 import type { Stores } from '../operations/stores.ts';
 
 type Three = Pick<Stores, 'pool' | 'gate' | 'log'>;
@@ -46,14 +48,23 @@ export async function recordHolds(stores: Three, holds: Hold[]): Promise<Result[
  * back or forfeits at the gate what has ended (a redelivery may find its order ended since).
  */
 async function recordSale(stores: Three, holds: Hold[]): Promise<Result[]> {
+  const beganAt = performance.now();
   const results = await recordEach(stores, holds);
   crashPoint('recorded');
+  recordSeconds.observe((performance.now() - beganAt) / 1000);
+  batchSize.observe(holds.length);
   const orders = holds.flatMap((hold, n) => {
     const status = results[n];
     return typeof status === 'string' ? [{ ...hold, status }] : [];
   });
   const live = orders.filter(({ status }) => status === 'PENDING_PAYMENT').map(({ reservationId }) => reservationId);
   const claimed = await claimParked(stores.pool, live);
+  for (const { reservationId, saleId, reservedAt, status } of orders) {
+    holdsRecorded.inc({ status });
+    if (status === 'PENDING_PAYMENT') orderLag.observe(Math.max(0, (Date.now() - reservedAt) / 1000));
+    stores.log.debug({ reservationId, saleId, status }, 'a hold is recorded');
+  }
+  for (const { outcome } of claimed) parkedSettled.inc({ outcome: asLabel(outcome) });
   const refused = orders.filter(({ status }) => status === 'REJECTED');
   for (const { reservationId, saleId } of refused) {
     stores.log.error({ reservationId, saleId }, 'the ledger refused a winner: the gate had promised what is not there');
@@ -66,7 +77,8 @@ async function recordSale(stores: Three, holds: Hold[]): Promise<Result[]> {
 /** All in one transaction; if one of them cannot be written, each in its own, so that it fails alone. */
 async function recordEach({ pool, log }: Pick<Stores, 'pool' | 'log'>, holds: Hold[]): Promise<Result[]> {
   try {
-    const status = await record(pool, holds);
+    const of = { kind: SpanKind.CLIENT, attributes: { 'db.system.name': 'postgresql' } };
+    const status = await inSpan('ledger record', of, () => record(pool, holds));
     return holds.map(
       ({ reservationId, saleId }) => status.get(reservationId) ?? new Error(`there is no sale ${saleId}`),
     );

@@ -1,0 +1,58 @@
+/** The logger. Whatever is logged, no secret leaves the process: neither in a field, nor in an error's own words. */
+import { pino, type DestinationStream, type Logger } from 'pino';
+import { redisAddresses, type Config } from './config.ts';
+import { traceFields } from './span.ts';
+
+const NAMES = ['authorization', 'cookie', 'set-cookie', 'webhook-signature', 'password'];
+/** Fields by name, wherever they may be; and what Redis was asked (AUTH has the password), which its errors carry. */
+const HIDDEN_FIELDS = [
+  ...NAMES.flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.headers["${name}"]`]),
+  ...['err.command.args', 'err.cause.command.args'],
+];
+const HIDDEN = '[hidden]';
+
+/** The password of `scheme://user:password@host`, also when the user is left out. */
+const PASSWORD_IN_URL = /(\w:\/\/[^\s:@/"]*:)[^\s@/"]+@/g;
+
+/** Words shorter than this may be a part of something else: the password `flashgate`, say. */
+const SHORTEST_SECRET = 12;
+
+/** @param config with everything secret that the process was given; `destination`: standard output if left out */
+export function createLogger(
+  config: Pick<Config, 'LOG_LEVEL'> & Partial<Config>,
+  destination?: DestinationStream,
+): Logger {
+  const hide = hider(secretsOf(config));
+  return pino(
+    {
+      name: 'flashgate',
+      level: config.LOG_LEVEL,
+      redact: { paths: HIDDEN_FIELDS, censor: HIDDEN },
+      mixin: traceFields,
+      // The whole line as text: an error's message, its stack and its cause are covered as well.
+      hooks: { streamWrite: hide },
+    },
+    destination,
+  );
+}
+
+function secretsOf(config: Partial<Config>): string[] {
+  const { SERVICE_TOKEN = [], ADMIN_TOKEN = [], WEBHOOK_SECRET = [] } = config;
+  const { PAYMENT_PROVIDER_TOKEN = '', REDIS_SENTINEL_PASSWORD = '', REDIS_URL = '' } = config;
+  const others = [config.DATABASE_URL, config.PAYMENT_PROVIDER_URL].filter((url) => url !== undefined);
+  const urls = [...redisAddresses({ REDIS_URL }), ...others.map((url) => new URL(url))];
+  const passwords = urls.map(({ password }) => password);
+  const given = [...SERVICE_TOKEN, ...ADMIN_TOKEN, ...WEBHOOK_SECRET, PAYMENT_PROVIDER_TOKEN, REDIS_SENTINEL_PASSWORD];
+  return [...given, ...passwords, ...passwords.map(decodeURIComponent)].filter(
+    (secret) => secret.length >= SHORTEST_SECRET,
+  );
+}
+
+/** @returns what takes these secrets, and passwords in URLs, out of a line of JSON */
+function hider(secrets: string[]): (line: string) => string {
+  const written = secrets.map((secret) => JSON.stringify(secret).slice(1, -1));
+  return (line) => {
+    const hidden = written.reduce((rest, secret) => rest.replaceAll(secret, HIDDEN), line);
+    return hidden.replace(PASSWORD_IN_URL, `$1${HIDDEN}@`);
+  };
+}
