@@ -6,6 +6,7 @@ import { Overloaded, TooLate } from '../batcher.ts';
 import { StaleToken } from '../domain/outcomes.ts';
 import { GateUnavailable } from '../gate/gate.ts';
 import { LedgerUnavailable, sqlState } from '../ledger/db.ts';
+import { RefundConflict } from '../operations/refund.ts';
 import { SaleConflict } from '../operations/sales.ts';
 import type { Log } from '../operations/stores.ts';
 import { QueueUnavailable } from '../queue/producer.ts';
@@ -35,7 +36,8 @@ const DATA_EXCEPTION = '22';
 export function errorHandler(log: Log) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     if (error instanceof Problem) return sendProblem(reply, error.code, error.extra);
-    if (error instanceof SaleConflict) return sendProblem(reply, error.code, { detail: error.message });
+    if (error instanceof SaleConflict || error instanceof RefundConflict)
+      return sendProblem(reply, error.code, { detail: error.message });
     const about = { err: error, method: request.method, route: request.routeOptions.url };
     const away = AWAY.find(([kind]) => error instanceof kind);
     if (away) {

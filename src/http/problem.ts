@@ -19,6 +19,8 @@ export const problems = {
   not_started: [409, 'The sale has not started'],
   ended: [409, 'The sale has ended'],
   already_paid: [409, 'The reservation is paid'],
+  not_paid: [409, 'The reservation is not paid'],
+  refunded_otherwise: [409, 'The reservation was refunded with its units treated otherwise'],
   total_too_low: [409, 'More than that is held or sold'],
   currency_fixed: [409, 'The currency cannot change any more'],
   not_settled: [409, 'Something is still open in this sale'],

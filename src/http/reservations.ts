@@ -20,11 +20,15 @@ export function presentReservation<T extends { reservedAt: number; expiresAt: nu
   };
 }
 
+/** Anything but a UUID cannot be one of ours, and the ledger would not understand it. */
+export function ownId({ reservationId }: Pick<Request['Params'], 'reservationId'>): string {
+  if (!ReservationId.safeParse(reservationId).success) throw new Problem('reservation_not_found');
+  return reservationId.toLowerCase();
+}
+
 export function reservationRoutes(app: FastifyInstance, { stores, buyersOnly, inTime }: Api): void {
   const wanted = ({ params, query }: { params: Request['Params']; query: Request['Querystring'] }) => {
-    // Anything else cannot be one of ours, and the ledger would not understand it.
-    if (!ReservationId.safeParse(params.reservationId).success) throw new Problem('reservation_not_found');
-    return { ...params, reservationId: params.reservationId.toLowerCase(), userId: query.userId };
+    return { ...params, reservationId: ownId(params), userId: query.userId };
   };
   const schema = {
     tags: ['buyers'],

@@ -16,7 +16,7 @@ afterAll(async () => {
 });
 
 const id = (n: number) => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
-const [PENDING, PAID, EXPIRED, CANCELLED, REJECTED, NEW] = [1, 2, 3, 4, 5, 9].map(id);
+const [PENDING, PAID, EXPIRED, CANCELLED, REJECTED, REFUNDED, NEW] = [1, 2, 3, 4, 5, 6, 9].map(id);
 
 const SOUND = `
   insert into sales (sale_id, name, starts_at, ends_at, hold_seconds, max_per_reservation, price_amount, currency)
@@ -28,6 +28,8 @@ const SOUND = `
            ('${EXPIRED}', 's', 'cleo', 1, 500, 'EUR', 'EXPIRED', null, now(), now() + '1 min'),
            ('${CANCELLED}', 's', 'dan', 1, 500, 'EUR', 'CANCELLED', 'by_buyer', now(), now() + '1 min'),
            ('${REJECTED}', 's', 'eve', 1, 500, 'EUR', 'REJECTED', 'no_room', now(), now() + '1 min');
+  insert into sale_orders (reservation_id, sale_id, user_id, qty, amount, currency, status, units_returned, reserved_at, expires_at)
+    values ('${REFUNDED}', 's', 'gus', 1, 500, 'EUR', 'REFUNDED', true, now(), now() + '1 min');
   insert into ledger_entries (sale_id, reservation_id, kind, delta)
     values ('s', '${PENDING}', 'order', 1), ('s', '${PAID}', 'order', 2), ('s', '${EXPIRED}', 'order', 1),
            ('s', '${EXPIRED}', 'expiry', -1);
@@ -59,6 +61,9 @@ async function refusal(sql: string): Promise<string | null> {
     await db.query('rollback');
   }
 }
+
+const UNITS = 'refunded_says_what_became_of_its_units';
+const UNITS_KEPT = '23000 order …: what became of its units cannot change';
 
 /** An order with some members changed. */
 function order(but: Record<string, string> = {}): string {
@@ -133,6 +138,9 @@ const refused: [what: string, sql: string, by: string][] = [
     order({ live_reservation_id: `'${PAID ?? ''}'` }),
     `${CHECK} duplicate_names_the_live_one`,
   ],
+  ['a refund that does not say what became of the units', order({ status: `'REFUNDED'` }), `${CHECK} ${UNITS}`],
+  ['a paid order whose units were returned', set('units_returned = true', PAID), `${CHECK} ${UNITS}`],
+  ['returned units that leave the sale after all', set('units_returned = false', REFUNDED), UNITS_KEPT],
   ['a live order whose hold was released', set('gate_released_at = now()', PENDING), `${CHECK} live_is_not_released`],
   ['a paid order whose hold was released', set('gate_released_at = now()', PAID), `${CHECK} live_is_not_released`],
 
@@ -152,6 +160,7 @@ const refused: [what: string, sql: string, by: string][] = [
   ['a reservation gives back twice', entry(EXPIRED, 'cancel', -1), `${UNIQUE} one_giving_back`],
   ['an entry that takes by expiry', entry(CANCELLED, 'expiry', 1), `${CHECK} delta_fits_kind`],
   ['an entry that gives back by order', entry(CANCELLED, 'order', -1), `${CHECK} delta_fits_kind`],
+  ['an entry that takes by refund', entry(CANCELLED, 'refund', 1), `${CHECK} delta_fits_kind`],
   ['an entry of nothing', entry(CANCELLED, 'order', 0), `${CHECK} delta_fits_kind`],
   ['an unknown kind of entry', entry(CANCELLED, 'gift', -1), `${CHECK} ledger_entries_kind_check`],
   ['an entry of no order', entry(NEW, 'order', 1), `${FOREIGN} ledger_entries_reservation_id_fkey`],
@@ -217,15 +226,20 @@ test.each(refused)('refused: %s', async (_, sql, by) => {
 });
 
 describe('an order resolves once', () => {
-  const from = { PENDING_PAYMENT: PENDING, PAID, EXPIRED, CANCELLED, REJECTED };
+  const from = { PENDING_PAYMENT: PENDING, PAID, EXPIRED, CANCELLED, REJECTED, REFUNDED };
   type Status = keyof typeof from;
   const statuses = Object.keys(from) as Status[];
   const legal: Status[] = ['PAID', 'EXPIRED', 'CANCELLED'];
   const reason = { CANCELLED: `'by_buyer'`, REJECTED: `'no_room'` } as Partial<Record<Status, string>>;
 
   test.each(statuses.flatMap((a) => statuses.map((b) => [a, b] as const)))('%s to %s', async (a, b) => {
-    const answer = await refusal(set(`status = '${b}', reason = ${reason[b] ?? 'null'}`, from[a]));
-    const may = a === b || (a === 'PENDING_PAYMENT' && legal.includes(b));
+    const answer = await refusal(
+      set(
+        `status = '${b}', reason = ${reason[b] ?? 'null'}, units_returned = ${b === 'REFUNDED' ? 'true' : 'null'}`,
+        from[a],
+      ),
+    );
+    const may = a === b || (a === 'PENDING_PAYMENT' && legal.includes(b)) || (a === 'PAID' && b === 'REFUNDED');
     expect(answer).toBe(may ? null : `23000 order …: ${a} cannot become ${b}`);
   });
 });

@@ -3,9 +3,10 @@ import { expect } from 'vitest';
 import type { Hold } from '../../src/domain/reservation.ts';
 import { gateKeys } from '../../src/gate/keys.ts';
 import { applyEvent } from '../../src/ledger/payments.ts';
+import { refundOrder } from '../../src/ledger/refunding.ts';
 import { sweep } from '../../src/keeper/sweep.ts';
 import * as h from './house.ts';
-import { SALE, type Flow, type Scene } from './scene.ts';
+import { capture, SALE, type Flow, type Scene } from './scene.ts';
 
 const first = ({ told }: Scene): Hold => {
   const [hold] = told;
@@ -80,14 +81,7 @@ const refundIs =
     const asked = await fetch(`${provider.url}/refunds/${rows[0]?.id}`);
     expect(asked.status, 'the provider made it').toBe(madeByProvider ? 200 : 404);
   };
-/** The provider knows a payment only that was made with it. */
-const captured = async (scene: Scene) => {
-  const { reservationId, amount, currency } = first(scene);
-  const body = JSON.stringify({ paymentId: `pay-${reservationId}`, reservationId, amount, currency });
-  const headers = { 'content-type': 'application/json' };
-  const answer = await fetch(`${scene.provider.url}/payments`, { method: 'POST', headers, body });
-  expect(answer.status).toBe(201);
-};
+const captured = (scene: Scene) => capture(scene, first(scene));
 
 const work = { command: ['work'] };
 const keep = { command: ['keep'] };
@@ -197,6 +191,19 @@ export const keepFlows: Flow[] = [
     before: backAgain,
     left: units({ stock: 5, held: 0 }),
     end: units({ stock: 5, held: 0 }),
+  },
+  {
+    ...keep,
+    point: 'total_at_gate',
+    doing: 'releasing what a refund took out of the sale',
+    before: async (scene) => {
+      await ordered(scene);
+      await apply('payment.succeeded')(scene);
+      await captured(scene);
+      await refundOrder(scene.house.pool, first(scene), false);
+    },
+    left: all(orderIs('REFUNDED', false), units({ stock: 1, held: 2 })), // not sold again in between
+    end: all(orderIs('REFUNDED', true), units({ stock: 3, held: 0, sold: 0 }), refundIs('SUCCEEDED', true)),
   },
   {
     ...keep,

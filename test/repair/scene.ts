@@ -70,6 +70,14 @@ export async function closeStage({ house, provider }: Stage): Promise<void> {
   await provider.close();
 }
 
+/** The provider knows a payment only that was made with it. */
+export async function capture({ provider }: Stage, { reservationId, amount, currency }: Hold): Promise<void> {
+  const body = JSON.stringify({ paymentId: `pay-${reservationId}`, reservationId, amount, currency });
+  const headers = { 'content-type': 'application/json' };
+  const answer = await fetch(`${provider.url}/payments`, { method: 'POST', headers, body });
+  expect(answer.status).toBe(201);
+}
+
 /** Sets the scene, lets the process die in it, and looks at what is left. */
 export async function die(flow: Flow, stage: Stage, saleId = SALE): Promise<Scene> {
   await h.changeSale(stage.house, saleId, { total: 5 });
