@@ -33,6 +33,29 @@ begin
 end $function$
 ;
 
+create table checkout_pages (
+  reservation_id uuid not null,
+  sale_id text not null,
+  hold_expires_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  session_id text,
+  url text,
+  closed_at timestamp with time zone,
+  attempts integer default 0 not null,
+  next_attempt_at timestamp with time zone default now() not null,
+  constraint checkout_pages_pkey PRIMARY KEY (reservation_id),
+  constraint checkout_pages_attempts_check CHECK ((attempts >= 0)),
+  constraint checkout_pages_sale_id_fkey FOREIGN KEY (sale_id) REFERENCES sales(sale_id),
+  constraint checkout_pages_session_id_check CHECK (((length(session_id) >= 1) AND (length(session_id) <= 255))),
+  constraint checkout_pages_session_id_key UNIQUE (session_id),
+  constraint checkout_pages_url_check CHECK (((length(url) >= 1) AND (length(url) <= 8192))),
+  constraint made_as_a_whole CHECK (((session_id IS NULL) = (url IS NULL))),
+  constraint only_what_was_made_is_closed CHECK (((closed_at IS NULL) OR (session_id IS NOT NULL)))
+);
+CREATE INDEX pages_to_close ON public.checkout_pages USING btree (next_attempt_at) WHERE ((session_id IS NOT NULL) AND (closed_at IS NULL));
+comment on column checkout_pages.expires_at is 'what the provider is asked for: the same whenever it is asked again, since a provider takes one idempotency key for one question';
+comment on column checkout_pages.session_id is 'the provider''s name for the page; null until its answer has come';
+
 create table ledger_entries (
   entry_id bigint generated always as identity not null,
   sale_id text not null,

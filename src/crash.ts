@@ -14,6 +14,7 @@ export const crashPoints = [
   'gate_gave_back', // the gate released or forfeited it; the ledger has no mark of it
   'refund_claimed', // about to call the provider
   'refund_made', // the provider has refunded; the ledger does not know
+  'page_closed', // the provider has closed a page to pay on; the ledger does not know
   'rebuild_begun', // the gate is loading, empty
   'rebuild_loaded', // the gate is loading, with its first holds
   'rebuild_opened', // the gate is open; the ledger has no mark of it

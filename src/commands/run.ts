@@ -15,8 +15,8 @@ import { startWorker } from '../worker/worker.ts';
 export type Running = { stop: () => Promise<void> };
 type Start = (wired: Wired, config: Config) => Promise<Running>;
 
-export const startApi: Start = async ({ stores, sqs, logger }, config) => {
-  const { app, directory, drain } = await buildApp({ stores, sqs, config, logger });
+export const startApi: Start = async ({ stores, sqs, logger, provider }, config) => {
+  const { app, directory, drain } = await buildApp({ stores, sqs, config, logger, provider });
   await directory.start(config.SALES_REFRESH_MS);
   const address = await app.listen({ host: config.HOST, port: config.PORT });
   logger.info({ address }, 'the API listens');

@@ -7,8 +7,10 @@ import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import type { Stores } from '../operations/stores.ts';
+import type { PaymentProvider } from '../provider/port.ts';
 import { adminRoutes } from './admin.ts';
 import { bearerOnly } from './auth.ts';
+import { checkoutRoute } from './checkout.ts';
 import { Directory } from './directory.ts';
 import { errorHandler, onClientError } from './errors.ts';
 import { healthRoutes } from './health.ts';
@@ -17,13 +19,15 @@ import { reservationRoutes } from './reservations.ts';
 import { reserveRoute } from './reserve.ts';
 import { saleRoute } from './sales.ts';
 import { namedSchemas } from './schemas.ts';
-import { webhookRoute } from './webhook.ts';
+import { webhookRoutes } from './webhook.ts';
 
 /** What the routes are given. */
 export type Api = {
   stores: Stores;
   sqs: SQSClient;
   config: Config;
+  /** What makes pages to pay on, and has events of its own; undefined where that is the shop's business. */
+  provider: PaymentProvider | undefined;
   directory: Directory;
   /** The check of who may act for a buyer. */
   buyersOnly: Pick<RouteShorthandOptions, 'onRequest'>;
@@ -45,8 +49,9 @@ export async function buildApp(deps: {
   sqs: SQSClient;
   config: Config;
   logger: Logger;
+  provider?: PaymentProvider | undefined;
 }): Promise<BuiltApp> {
-  const { stores, sqs, config, logger } = deps;
+  const { stores, sqs, config, logger, provider } = deps;
   const onError = errorHandler(stores.log);
   const app = Fastify({
     bodyLimit: BODY_LIMIT,
@@ -64,7 +69,7 @@ export async function buildApp(deps: {
   const directory = new Directory(stores, config.REQUEST_DEADLINE_MS);
   const life = { draining: false };
   const inTime = { handlerTimeout: config.REQUEST_DEADLINE_MS };
-  const api: Api = { stores, sqs, config, directory, life, inTime, buyersOnly: buyersCheck(config, logger) };
+  const api: Api = { stores, sqs, config, provider, directory, life, inTime, buyersOnly: buyersCheck(config, logger) };
 
   app.setErrorHandler(onError);
   app.setNotFoundHandler((_request, reply) => sendProblem(reply, 'not_found'));
@@ -87,9 +92,10 @@ export async function buildApp(deps: {
   if (config.AUTH_MODE === 'none' || config.SERVICE_TOKEN.length > 0) {
     reserveRoute(app, api);
     reservationRoutes(app, api);
+    checkoutRoute(app, api);
   }
   adminRoutes(app, api);
-  webhookRoute(app, api);
+  webhookRoutes(app, api);
   app.get('/openapi.json', { schema: { hide: true } }, () => Promise.resolve(app.swagger()));
   await app.after();
   refuseOtherMethods(app, methods);

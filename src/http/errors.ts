@@ -6,21 +6,30 @@ import { Overloaded, TooLate } from '../batcher.ts';
 import { StaleToken } from '../domain/outcomes.ts';
 import { GateUnavailable } from '../gate/gate.ts';
 import { LedgerUnavailable, sqlState } from '../ledger/db.ts';
+import { NothingToPay } from '../operations/checkout.ts';
 import { RefundConflict } from '../operations/refund.ts';
 import { SaleConflict } from '../operations/sales.ts';
 import type { Log } from '../operations/stores.ts';
+import { BadWebhook, ProviderRefused, ProviderUnavailable } from '../provider/port.ts';
 import { QueueUnavailable } from '../queue/producer.ts';
 import { Problem, PROBLEM_TYPE, problemBody, problems, sendProblem, type ProblemCode } from './problem.ts';
 
-/** Errors of the stores, each with its named 503. */
+/** Errors of the stores and of the payment provider, each with its name. */
 const AWAY: [new (...args: never[]) => Error, ProblemCode][] = [
   [GateUnavailable, 'gate_unavailable'],
   [StaleToken, 'gate_not_loaded'], // somebody else loads it at this moment
   [QueueUnavailable, 'queue_unavailable'],
   [LedgerUnavailable, 'ledger_unavailable'],
+  [ProviderUnavailable, 'payment_provider_unavailable'],
+  [ProviderRefused, 'payment_provider_refused'],
   [Overloaded, 'overloaded'],
   [TooLate, 'overloaded'],
 ];
+
+/** Errors that carry their name, and words for the caller. */
+const NAMED = [SaleConflict, RefundConflict, NothingToPay, BadWebhook];
+type Named = InstanceType<(typeof NAMED)[number]>;
+const isNamed = (error: unknown): error is Named => NAMED.some((kind) => error instanceof kind);
 
 /** Fastify's own errors (its documentation, "Errors"). */
 const FASTIFY: Record<string, ProblemCode> = {
@@ -36,13 +45,12 @@ const DATA_EXCEPTION = '22';
 export function errorHandler(log: Log) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     if (error instanceof Problem) return sendProblem(reply, error.code, error.extra);
-    if (error instanceof SaleConflict || error instanceof RefundConflict)
-      return sendProblem(reply, error.code, { detail: error.message });
+    if (isNamed(error)) return sendProblem(reply, error.code, { detail: error.message });
     const about = { err: error, method: request.method, route: request.routeOptions.url };
     const away = AWAY.find(([kind]) => error instanceof kind);
     if (away) {
       log.warn(about, away[1]);
-      return sendProblem(reply, away[1]);
+      return sendProblem(reply, away[1], error instanceof ProviderRefused ? { detail: error.message } : undefined);
     }
     const known = FASTIFY[error.code];
     if (known) return sendProblem(reply, known);

@@ -41,6 +41,11 @@ export const AdminReservation = Reservation.extend({ status: OrderStatus, unitsR
   id: 'AdminReservation',
 });
 
+/** `expiresAt` is the reservation's: pay until then. */
+export const CheckoutPage = z
+  .object({ reservationId: z.uuid(), url: z.url(), ...Money, expiresAt: Time })
+  .meta({ id: 'CheckoutPage' });
+
 export const PublicSale = z
   .object({
     saleId: SaleId,

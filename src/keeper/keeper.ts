@@ -16,6 +16,7 @@ import type { Log, Stores } from '../operations/stores.ts';
 import type { PaymentProvider } from '../provider/port.ts';
 import type { Leases } from './leases.ts';
 import { reconcileSteps, type Reconciled, type ReconcileOptions } from './reconcile.ts';
+import { closePages, type PagesOptions } from './pages.ts';
 import { payRefunds, type RefundOptions } from './refund.ts';
 import { sweep } from './sweep.ts';
 import { tend, type LostSince, type TendOptions } from './tend.ts';
@@ -30,6 +31,7 @@ export type KeeperOptions = {
   tend: TendOptions;
   reconcile: ReconcileOptions;
   refund: RefundOptions;
+  pages: PagesOptions;
 };
 
 /** What the keeper works with; `provider` is missing where refunds are somebody else's. */
@@ -39,7 +41,12 @@ export type KeeperDeps = { stores: Stores; sqs: SQSClient; leases: Leases; provi
 type Walk = { steps?: AsyncGenerator<undefined, Reconciled>; endedAt: number; resentAt: Map<string, number> };
 
 /** What is remembered between passes; all of it may be lost. */
-export type KeeperMemory = { lostSince: LostSince; walks: Map<string, Walk> };
+export type KeeperMemory = {
+  lostSince: LostSince;
+  walks: Map<string, Walk>;
+  /** Pages being closed at the provider, beside everything else: nothing of ours waits for that. */
+  closing?: Promise<void> | undefined;
+};
 export const newMemory = (): KeeperMemory => ({ lostSince: new Map(), walks: new Map() });
 
 /** Shards looked at side by side. */
@@ -50,6 +57,12 @@ const PIECE_MS = 250;
 /** One pass. Each part by itself: one that fails (a store is away) does not keep the others from their work. */
 export async function keepOnce(deps: KeeperDeps, options: KeeperOptions, memory: KeeperMemory = newMemory()) {
   const { stores, leases, provider } = deps;
+  const checkout = provider?.checkout;
+  if (checkout && !memory.closing) {
+    memory.closing = part('pages', stores.log, () => closePages(stores, checkout, options.pages)).finally(() => {
+      memory.closing = undefined;
+    });
+  }
   await part('shards', stores.log, async () => {
     const sales = (await listSales(stores.pool)).filter(({ state }) => state !== 'closed');
     const byShard = Map.groupBy(sales, ({ saleId }) => shardOf(saleId));
@@ -164,6 +177,7 @@ export function startKeeper(deps: KeeperDeps, options: KeeperOptions) {
       stopped = true;
       clearTimeout(timer);
       await running;
+      await memory.closing;
       await deps.leases.stop();
     },
   };

@@ -62,7 +62,7 @@ async function ask(
 ): Promise<RefundAnswer | ProviderUnavailable> {
   try {
     const late = refund.status === 'SUBMITTED' || refund.ageMs > options.keyLifetimeMs;
-    return (late ? await provider.lookUp(refund.refundId) : undefined) ?? (await provider.refund(refund));
+    return (late ? await provider.lookUp(refund) : undefined) ?? (await provider.refund(refund));
   } catch (error) {
     if (error instanceof ProviderUnavailable) return error;
     throw error;

@@ -25,9 +25,10 @@ export function readDoc(path: string): Doc {
   return { path, text, blocks, spans };
 }
 
-export const docs = ['README.md', 'ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'docs/operations.md'].map(
-  readDoc,
-);
+export const docs = [
+  ...['README.md', 'ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md'],
+  ...['docs/operations.md', 'docs/payment.md'],
+].map(readDoc);
 
 export function docAt(path: string): Doc {
   const doc = docs.find((each) => each.path === path);

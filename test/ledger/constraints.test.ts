@@ -76,6 +76,16 @@ function order(but: Record<string, string> = {}): string {
 }
 const entry = (of: string | undefined, kind: string, delta: number) =>
   `insert into ledger_entries (sale_id, reservation_id, kind, delta) values ('s', '${of ?? ''}', '${kind}', ${delta})`;
+const page = (but: Record<string, string>) => {
+  const row = {
+    reservation_id: `'${NEW ?? ''}'`,
+    sale_id: `'s'`,
+    hold_expires_at: 'now()',
+    expires_at: 'now()',
+    ...but,
+  };
+  return `insert into checkout_pages (${Object.keys(row).join()}) values (${Object.values(row).join()})`;
+};
 const payment = (idText: string, but: Record<string, string> = {}) => {
   const row = { amount: '500', currency: `'EUR'`, status: `'PARKED'`, reservation_id: `'${PENDING ?? ''}'`, ...but };
   return `insert into payments (payment_id, ${Object.keys(row).join()}) values ('${idText}', ${Object.values(row).join()})`;
@@ -197,6 +207,18 @@ const refused: [what: string, sql: string, by: string][] = [
     `${FOREIGN} exactly_what_was_captured`,
   ],
   ['a payment removed under its refund', `delete from payments`, `${FOREIGN} exactly_what_was_captured`],
+
+  ['a page without an address', page({ session_id: `'cs_1'` }), `${CHECK} made_as_a_whole`],
+  ['a page that was never made, closed', page({ closed_at: 'now()' }), `${CHECK} only_what_was_made_is_closed`],
+  ['a page without a name', page({ session_id: `''`, url: `'u'` }), `${CHECK} checkout_pages_session_id_check`],
+  ['a page with an empty address', page({ session_id: `'cs_1'`, url: `''` }), `${CHECK} checkout_pages_url_check`],
+  ['attempts to close a page below nothing', page({ attempts: '-1' }), `${CHECK} checkout_pages_attempts_check`],
+  ['a page of no sale', page({ sale_id: `'none'` }), `${FOREIGN} checkout_pages_sale_id_fkey`],
+  [
+    'one page for two reservations',
+    [PENDING, PAID].map((of) => page({ reservation_id: `'${of ?? ''}'`, session_id: `'cs_1'`, url: `'u'` })).join(';'),
+    `${UNIQUE} checkout_pages_session_id_key`,
+  ],
 
   ['an event id twice', `insert into payment_events select * from payment_events`, `${UNIQUE} payment_events_pkey`],
   ['an event without an id', `update payment_events set event_id = ''`, `${CHECK} payment_events_event_id_check`],

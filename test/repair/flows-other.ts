@@ -5,6 +5,10 @@ import { gateKeys } from '../../src/gate/keys.ts';
 import { applyEvent } from '../../src/ledger/payments.ts';
 import { refundOrder } from '../../src/ledger/refunding.ts';
 import { sweep } from '../../src/keeper/sweep.ts';
+import { cancelReservation } from '../../src/operations/cancel.ts';
+import { openCheckout } from '../../src/operations/checkout.ts';
+import { stripeProvider } from '../../src/provider/stripe.ts';
+import { KEY, startStripe, type StripeStandIn } from '../support/stripe.ts';
 import * as h from './house.ts';
 import { capture, SALE, type Flow, type Scene } from './scene.ts';
 
@@ -82,6 +86,30 @@ const refundIs =
     expect(asked.status, 'the provider made it').toBe(madeByProvider ? 200 : 404);
   };
 const captured = (scene: Scene) => capture(scene, first(scene));
+
+/** Stripe in place of the provider: the first winner has a page to pay on, and gives the hold up. */
+let stripe: StripeStandIn;
+async function givenUpWithPage(scene: Scene): Promise<void> {
+  const { house } = scene;
+  await ordered(scene);
+  stripe = await startStripe();
+  const urls = { CHECKOUT_SUCCESS_URL: 'https://shop.example/a', CHECKOUT_CANCEL_URL: 'https://shop.example/b' };
+  const env = { PAYMENT_PROVIDER: 'stripe', STRIPE_SECRET_KEY: KEY, STRIPE_API_BASE: stripe.url, ...urls };
+  Object.assign(house.settings, env, { PAYMENT_PROVIDER_URL: '' });
+  const [successUrl, cancelUrl] = [urls.CHECKOUT_SUCCESS_URL, urls.CHECKOUT_CANCEL_URL];
+  const options = { keys: [KEY], webhookSecrets: [], apiBase: stripe.url, successUrl, cancelUrl, timeoutMs: 10_000 };
+  const { checkout } = stripeProvider(options);
+  if (!checkout) throw new Error('Stripe makes pages');
+  await openCheckout(house.stores, checkout, first(scene), 10_000);
+  await cancelReservation(house.stores, first(scene));
+}
+const pageIs =
+  (atStripe: string, marked: boolean) =>
+  async ({ house }: Scene) => {
+    expect([...stripe.sessions.values()].map(({ status }) => status)).toEqual([atStripe]);
+    const { rows } = await house.db.query('select closed_at is not null as marked from checkout_pages');
+    expect(rows).toEqual([{ marked }]);
+  };
 
 const work = { command: ['work'] };
 const keep = { command: ['keep'] };
@@ -230,6 +258,14 @@ export const keepFlows: Flow[] = [
       end: units({ stock: 3, held: 2, sold: 2 }),
     };
   }),
+  {
+    ...keep,
+    point: 'page_closed',
+    doing: 'closing the page of a hold that was given up',
+    before: givenUpWithPage,
+    left: pageIs('expired', false),
+    end: all(pageIs('expired', true), () => stripe.close()),
+  },
   {
     ...keep,
     point: 'refund_claimed',

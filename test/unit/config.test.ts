@@ -11,7 +11,10 @@ const NEEDED = {
 test('what is needed is enough; everything else has a default', () => {
   const config = readConfig(NEEDED);
   const unset = settingNames.filter((name) => !(name in config));
-  expect(unset.sort(), 'what has no default').toEqual(['METRICS_PORT', 'PAYMENT_PROVIDER_URL', 'SQS_ENDPOINT']);
+  expect(unset.sort(), 'what has no default').toEqual([
+    ...['CHECKOUT_CANCEL_URL', 'CHECKOUT_SUCCESS_URL', 'METRICS_PORT', 'PAYMENT_PROVIDER_URL'],
+    ...['SQS_ENDPOINT', 'STRIPE_API_BASE'],
+  ]);
   expect(config).toMatchObject({ ...NEEDED, AUTH_MODE: 'service', SERVICE_TOKEN: [], ADMIN_TOKEN: [] });
 });
 
