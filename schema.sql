@@ -18,16 +18,43 @@ begin
     raise exception 'order %: what was promised cannot change', old.reservation_id using errcode = 'integrity_constraint_violation';
   end if;
   if new.status <> old.status then
-    if old.status <> 'PENDING_PAYMENT' or new.status = 'REJECTED' then
+    if not (old.status = 'PENDING_PAYMENT' and new.status in ('PAID', 'EXPIRED', 'CANCELLED')
+            or old.status = 'PAID' and new.status = 'REFUNDED') then
       raise exception 'order %: % cannot become %', old.reservation_id, old.status, new.status
         using errcode = 'integrity_constraint_violation';
     end if;
     new.changed_at := now();
     new.changed_xid := pg_current_xact_id();
+  elsif new.status = 'REFUNDED' and new.units_returned is distinct from old.units_returned then
+    raise exception 'order %: what became of its units cannot change', old.reservation_id
+      using errcode = 'integrity_constraint_violation';
   end if;
   return new;
 end $function$
 ;
+
+create table checkout_pages (
+  reservation_id uuid not null,
+  sale_id text not null,
+  hold_expires_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  session_id text,
+  url text,
+  closed_at timestamp with time zone,
+  attempts integer default 0 not null,
+  next_attempt_at timestamp with time zone default now() not null,
+  constraint checkout_pages_pkey PRIMARY KEY (reservation_id),
+  constraint checkout_pages_attempts_check CHECK ((attempts >= 0)),
+  constraint checkout_pages_sale_id_fkey FOREIGN KEY (sale_id) REFERENCES sales(sale_id),
+  constraint checkout_pages_session_id_check CHECK (((length(session_id) >= 1) AND (length(session_id) <= 255))),
+  constraint checkout_pages_session_id_key UNIQUE (session_id),
+  constraint checkout_pages_url_check CHECK (((length(url) >= 1) AND (length(url) <= 8192))),
+  constraint made_as_a_whole CHECK (((session_id IS NULL) = (url IS NULL))),
+  constraint only_what_was_made_is_closed CHECK (((closed_at IS NULL) OR (session_id IS NOT NULL)))
+);
+CREATE INDEX pages_to_close ON public.checkout_pages USING btree (next_attempt_at) WHERE ((session_id IS NOT NULL) AND (closed_at IS NULL));
+comment on column checkout_pages.expires_at is 'what the provider is asked for: the same whenever it is asked again, since a provider takes one idempotency key for one question';
+comment on column checkout_pages.session_id is 'the provider''s name for the page; null until its answer has come';
 
 create table ledger_entries (
   entry_id bigint generated always as identity not null,
@@ -42,7 +69,7 @@ CASE kind
     WHEN 'order'::text THEN (delta > 0)
     ELSE (delta < 0)
 END),
-  constraint ledger_entries_kind_check CHECK ((kind = ANY (ARRAY['order'::text, 'expiry'::text, 'cancel'::text]))),
+  constraint ledger_entries_kind_check CHECK ((kind = ANY (ARRAY['order'::text, 'expiry'::text, 'cancel'::text, 'refund'::text]))),
   constraint ledger_entries_reservation_id_fkey FOREIGN KEY (reservation_id) REFERENCES sale_orders(reservation_id),
   constraint ledger_entries_sale_id_fkey FOREIGN KEY (sale_id) REFERENCES sales(sale_id)
 );
@@ -68,6 +95,7 @@ create table payment_events (
   constraint payment_events_type_check CHECK ((type = ANY (ARRAY['payment.succeeded'::text, 'payment.failed'::text, 'payment.canceled'::text, 'refund.succeeded'::text, 'refund.failed'::text])))
 );
 CREATE INDEX events_parked ON public.payment_events USING btree (reservation_id) WHERE (state = 'parked'::text);
+CREATE INDEX refunds_reported ON public.payment_events USING btree (payment_id) WHERE (type = 'refund.succeeded'::text);
 comment on column payment_events.state is 'parked: a cancellation that waits for its order; a capture waits in payments';
 
 create table payments (
@@ -106,7 +134,7 @@ create table refunds (
   constraint exactly_what_was_captured FOREIGN KEY (payment_id, amount, currency) REFERENCES payments(payment_id, amount, currency),
   constraint refunds_attempts_check CHECK ((attempts >= 0)),
   constraint refunds_payment_id_key UNIQUE (payment_id),
-  constraint refunds_reason_check CHECK ((reason = ANY (ARRAY['expired'::text, 'cancelled'::text, 'rejected'::text, 'already_paid'::text, 'amount_mismatch'::text, 'unknown_reservation'::text]))),
+  constraint refunds_reason_check CHECK ((reason = ANY (ARRAY['expired'::text, 'cancelled'::text, 'rejected'::text, 'already_paid'::text, 'amount_mismatch'::text, 'unknown_reservation'::text, 'by_shop'::text, 'at_provider'::text, 'refunded'::text]))),
   constraint refunds_status_check CHECK ((status = ANY (ARRAY['PENDING'::text, 'SUBMITTED'::text, 'SUCCEEDED'::text, 'FAILED'::text])))
 );
 CREATE INDEX refunds_due ON public.refunds USING btree (next_attempt_at) WHERE (status = ANY (ARRAY['PENDING'::text, 'SUBMITTED'::text]));
@@ -128,29 +156,32 @@ create table sale_orders (
   changed_at timestamp with time zone default now() not null,
   changed_xid xid8 default pg_current_xact_id() not null,
   gate_released_at timestamp with time zone,
+  units_returned boolean,
   constraint sale_orders_pkey PRIMARY KEY (reservation_id),
   constraint cancelled_says_why CHECK (((status <> 'CANCELLED'::text) OR ((reason IS NOT NULL) AND (reason = ANY (ARRAY['by_buyer'::text, 'payment_canceled'::text]))))),
   constraint duplicate_names_the_live_one CHECK (((NOT (reason IS DISTINCT FROM 'duplicate_buyer'::text)) = (live_reservation_id IS NOT NULL))),
   constraint expires_after_it_is_reserved CHECK ((expires_at > reserved_at)),
-  constraint live_is_not_released CHECK (((gate_released_at IS NULL) OR (status = ANY (ARRAY['EXPIRED'::text, 'CANCELLED'::text, 'REJECTED'::text])))),
+  constraint live_is_not_released CHECK (((gate_released_at IS NULL) OR (status = ANY (ARRAY['EXPIRED'::text, 'CANCELLED'::text, 'REJECTED'::text, 'REFUNDED'::text])))),
   constraint others_have_no_reason CHECK (((status = ANY (ARRAY['REJECTED'::text, 'CANCELLED'::text])) OR (reason IS NULL))),
+  constraint refunded_says_what_became_of_its_units CHECK (((status = 'REFUNDED'::text) = (units_returned IS NOT NULL))),
   constraint rejected_says_why CHECK (((status <> 'REJECTED'::text) OR ((reason IS NOT NULL) AND (reason = ANY (ARRAY['no_room'::text, 'duplicate_buyer'::text]))))),
   constraint sale_orders_amount_check CHECK (((amount >= 0) AND (amount <= '9007199254740991'::bigint))),
   constraint sale_orders_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
   constraint sale_orders_qty_check CHECK ((qty >= 1)),
   constraint sale_orders_reason_check CHECK ((reason = ANY (ARRAY['no_room'::text, 'duplicate_buyer'::text, 'by_buyer'::text, 'payment_canceled'::text]))),
   constraint sale_orders_sale_id_fkey FOREIGN KEY (sale_id) REFERENCES sales(sale_id),
-  constraint sale_orders_status_check CHECK ((status = ANY (ARRAY['PENDING_PAYMENT'::text, 'PAID'::text, 'EXPIRED'::text, 'CANCELLED'::text, 'REJECTED'::text]))),
+  constraint sale_orders_status_check CHECK ((status = ANY (ARRAY['PENDING_PAYMENT'::text, 'PAID'::text, 'EXPIRED'::text, 'CANCELLED'::text, 'REJECTED'::text, 'REFUNDED'::text]))),
   constraint sale_orders_user_id_check CHECK (((length(user_id) <= 128) AND (user_id ~ '^[\x21-\x7e]+$'::text)))
 );
 CREATE UNIQUE INDEX one_live_order ON public.sale_orders USING btree (sale_id, user_id) WHERE (status = ANY (ARRAY['PENDING_PAYMENT'::text, 'PAID'::text]));
 CREATE INDEX orders_due ON public.sale_orders USING btree (expires_at) WHERE (status = 'PENDING_PAYMENT'::text);
 CREATE INDEX orders_listing ON public.sale_orders USING btree (sale_id, status, changed_xid, reservation_id);
-CREATE INDEX orders_to_release ON public.sale_orders USING btree (sale_id, reservation_id) WHERE ((status = ANY (ARRAY['EXPIRED'::text, 'CANCELLED'::text, 'REJECTED'::text])) AND (gate_released_at IS NULL));
+CREATE INDEX orders_to_release ON public.sale_orders USING btree (sale_id, reservation_id) WHERE ((status = ANY (ARRAY['EXPIRED'::text, 'CANCELLED'::text, 'REJECTED'::text, 'REFUNDED'::text])) AND (gate_released_at IS NULL));
 CREATE TRIGGER guard_order BEFORE UPDATE ON public.sale_orders FOR EACH ROW EXECUTE FUNCTION guard_order();
 comment on column sale_orders.live_reservation_id is 'for duplicate_buyer: the order that this buyer already has';
 comment on column sale_orders.changed_xid is 'transaction of the last change of status: orders a listing so that a reader with a cursor misses nothing';
 comment on column sale_orders.gate_released_at is 'when the gate was seen to hold nothing of a finished order';
+comment on column sale_orders.units_returned is 'for REFUNDED: true, its units are for sale again; false, they left the sale and its total';
 
 create table sale_stock (
   sale_id text not null,

@@ -70,7 +70,7 @@ export class Stores {
     const { rows } = await this.#pool.query<Record<string, number>>(`
       select (select count(*)::int from sale_orders where status = 'PENDING_PAYMENT') as "orders unpaid",
         (select count(*)::int from sale_orders where gate_released_at is null
-          and status in ('EXPIRED', 'CANCELLED', 'REJECTED')) as "orders not given back",
+          and status in ('EXPIRED', 'CANCELLED', 'REJECTED', 'REFUNDED')) as "orders not given back",
         (select count(*)::int from payments where status = 'PARKED') as "payments parked",
         (select count(*)::int from payment_events where state = 'parked') as "events parked",
         (select count(*)::int from refunds where status <> 'SUCCEEDED') as "refunds not made"`);

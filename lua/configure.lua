@@ -6,7 +6,9 @@
 --       11 'ask', or 'decided': the ledger has these settings already (the gate may have forgotten them, and held more
 --          since), so they are not refused; the stock may go below zero, which buyers see as none left
 -- Reply { 'not_loaded' | 'loading' | 'stale' }, { 'older', version } (the gate has newer settings),
---       { 'total_too_low', held + forfeited }, { 'currency_fixed' }, or { 'applied' } (also when it has this version)
+--       { 'total_too_low', held + forfeited }, { 'currency_fixed' }, or { 'applied' } (also when it has this version,
+--       which is written again if the ledger has decided: under this number the gate may have what one asked that died
+--       before the ledger had it)
 -- Moves total and stock by the same difference.
 
 check_types()
@@ -17,7 +19,7 @@ if fenced(ARGV[1]) then return { 'stale' } end
 local s = redis.call('HMGET', SALE, 'settings', 'total', 'held', 'forfeited', 'currency')
 local known, version = tonumber(s[1]), tonumber(ARGV[2])
 if version < known then return { 'older', known } end
-if version == known then return { 'applied' } end
+if version == known and ARGV[11] ~= 'decided' then return { 'applied' } end
 
 local total, taken = tonumber(ARGV[6]), tonumber(s[3]) + tonumber(s[4])
 local grows_by = total - tonumber(s[2])

@@ -53,6 +53,18 @@ function originOf(text: string): { protocol: string } {
   return url?.origin === text ? url : { protocol: '' };
 }
 
+const STRIPE_KEY = /^(sk|rk)_(test|live)_\w{8,}$/;
+const StripeKeys = words
+  .refine((list) => list.every((key) => STRIPE_KEY.test(key)), {
+    error: 'each key begins with sk_test_, sk_live_, rk_test_ or rk_live_ (Stripe, Developers, API keys)',
+  })
+  .refine((list) => new Set(list.map((key) => key.split('_')[1])).size <= 1, {
+    error: 'test keys and live keys are mixed: events and refunds of one mode do not exist in the other',
+  });
+const StripeSecrets = words.refine((list) => list.every((secret) => /^whsec_\w{8,}$/.test(secret)), {
+  error: 'each secret begins with whsec_ (Stripe, Developers, Webhooks, the endpoint)',
+});
+
 const Settings = z.object({
   NODE_ENV: z.string().default('development'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
@@ -130,11 +142,17 @@ const Settings = z.object({
   UNQUEUED_GRACE_MS: ms(5000),
   REBUILD_DRAIN_MS: ms(10_000),
   PARKED_GRACE_MS: ms(900_000, 30 * 86_400_000),
+  PAYMENT_PROVIDER: z.enum(['http', 'stripe']).default('http'),
   PAYMENT_PROVIDER_URL: z.url({ protocol: /^https?$/ }).optional(),
   PAYMENT_PROVIDER_TOKEN: z.string().default(''),
   PROVIDER_TIMEOUT_MS: ms(5000),
   PROVIDER_KEY_LIFETIME_MS: ms(82_800_000),
   PROVIDER_PORT: port(0),
+  STRIPE_SECRET_KEY: StripeKeys,
+  STRIPE_WEBHOOK_SECRET: StripeSecrets,
+  STRIPE_API_BASE: z.url({ protocol: /^https?$/ }).optional(),
+  CHECKOUT_SUCCESS_URL: z.url({ protocol: /^https?$/ }).optional(),
+  CHECKOUT_CANCEL_URL: z.url({ protocol: /^https?$/ }).optional(),
 });
 export type Config = z.infer<typeof Settings>;
 
@@ -214,6 +232,16 @@ const relations: Relation[] = [
     holds: (c) => c.CLIENT_TIMEOUT_MS > c.REQUEST_DEADLINE_MS,
     reason:
       'CLIENT_TIMEOUT_MS must be longer than REQUEST_DEADLINE_MS, or a client that waits for its answer is taken for one that does not read',
+  },
+  {
+    holds: (c) =>
+      c.PAYMENT_PROVIDER !== 'stripe' ||
+      (c.STRIPE_SECRET_KEY.length > 0 && c.CHECKOUT_SUCCESS_URL !== undefined && c.CHECKOUT_CANCEL_URL !== undefined),
+    reason: 'PAYMENT_PROVIDER=stripe needs STRIPE_SECRET_KEY, CHECKOUT_SUCCESS_URL and CHECKOUT_CANCEL_URL',
+  },
+  {
+    holds: (c) => c.PAYMENT_PROVIDER !== 'stripe' || c.PAYMENT_PROVIDER_URL === undefined,
+    reason: 'PAYMENT_PROVIDER_URL is of PAYMENT_PROVIDER=http: with stripe, refunds go to Stripe',
   },
   {
     holds: (c) => c.KEEP_ALIVE_MS > c.BALANCER_IDLE_MS,

@@ -9,10 +9,12 @@ export const crashPoints = [
   'recorded', // the order is committed; parked money not looked for, nothing acknowledged
   'before_acknowledge', // the order is committed and acted upon; the message will come again
   'event_applied', // the payment event is committed; the provider was not answered
-  'order_ended', // EXPIRED, CANCELLED or REJECTED is committed; the gate still holds it
+  'order_ended', // EXPIRED, CANCELLED, REJECTED or REFUNDED is committed; the gate still holds it
+  'total_at_gate', // the gate has the total of a sale from which a refund took units; it still holds them
   'gate_gave_back', // the gate released or forfeited it; the ledger has no mark of it
   'refund_claimed', // about to call the provider
   'refund_made', // the provider has refunded; the ledger does not know
+  'page_closed', // the provider has closed a page to pay on; the ledger does not know
   'rebuild_begun', // the gate is loading, empty
   'rebuild_loaded', // the gate is loading, with its first holds
   'rebuild_opened', // the gate is open; the ledger has no mark of it

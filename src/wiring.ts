@@ -13,6 +13,7 @@ import type { RebuildOptions } from './keeper/rebuild.ts';
 import type { KeeperOptions } from './keeper/keeper.ts';
 import type { Stores } from './operations/stores.ts';
 import { httpProvider } from './provider/http.ts';
+import { isLive, stripeProvider } from './provider/stripe.ts';
 import type { PaymentProvider } from './provider/port.ts';
 import { Producer } from './queue/producer.ts';
 import { connected, createRedis } from './redis.ts';
@@ -65,14 +66,13 @@ export function wire(config: Config, logger: Logger): Wired {
     inFlight: config.QUEUE_SENDS_IN_FLIGHT,
     pending: config.QUEUE_PENDING,
   });
-  const { PAYMENT_PROVIDER_URL: baseUrl, PAYMENT_PROVIDER_TOKEN: token, PROVIDER_TIMEOUT_MS: timeoutMs } = config;
   return {
     stores: { pool, gate, producer, log: logger },
     registry,
     leases: new Leases(new LeaseStore(redis, config.GATE_TIMEOUT_MS), pool, logger, { ttlMs: config.LEASE_TTL_MS }),
     sqs,
     logger,
-    provider: baseUrl === undefined ? undefined : httpProvider({ baseUrl, token, timeoutMs }),
+    provider: createProvider(config, logger),
     connected: () => connected(redis, config),
     close: async () => {
       await producer.drained();
@@ -82,6 +82,27 @@ export function wire(config: Config, logger: Logger): Wired {
       await pool.end();
     },
   };
+}
+
+/** @returns undefined where refunds are not paid out, as no provider is set */
+function createProvider(config: Config, logger: Logger): PaymentProvider | undefined {
+  const { PAYMENT_PROVIDER_URL: baseUrl, PROVIDER_TIMEOUT_MS: timeoutMs, STRIPE_SECRET_KEY: keys } = config;
+  if (config.PAYMENT_PROVIDER === 'http') {
+    return baseUrl === undefined
+      ? undefined
+      : httpProvider({ baseUrl, token: config.PAYMENT_PROVIDER_TOKEN, timeoutMs });
+  }
+  if (config.NODE_ENV === 'production' && !isLive(keys)) {
+    logger.warn({}, 'STRIPE_SECRET_KEY is a test key, and NODE_ENV=production: no money is taken');
+  }
+  return stripeProvider({
+    keys,
+    timeoutMs,
+    webhookSecrets: config.STRIPE_WEBHOOK_SECRET,
+    apiBase: config.STRIPE_API_BASE,
+    successUrl: config.CHECKOUT_SUCCESS_URL ?? '',
+    cancelUrl: config.CHECKOUT_CANCEL_URL ?? '',
+  });
 }
 
 function createSqs(config: Config): SQSClient {
@@ -132,5 +153,6 @@ export function keeperOptions(config: Config): KeeperOptions {
       keyLifetimeMs: config.PROVIDER_KEY_LIFETIME_MS,
       batch: 20,
     },
+    pages: { backoffMs: config.PROVIDER_TIMEOUT_MS * 2, batch: 20 },
   };
 }

@@ -19,7 +19,7 @@ export const gateCheckNames = {
   hold_matches_order: 'a hold has what its order has: quantity, times, amount, currency',
   hold_has_order: 'a hold has its order, or is younger than the grace',
   reservation_held_once: 'a reservation is one hold',
-  finished_order_holds_nothing: 'an expired, cancelled or rejected order holds nothing at the gate',
+  finished_order_holds_nothing: 'an expired, cancelled, rejected or refunded order holds nothing at the gate',
 } as const;
 /** For a closed sale only, instead of all others. */
 export const closedGateCheckNames = { closed_sale_left_gate: 'a closed sale has nothing at the gate' } as const;

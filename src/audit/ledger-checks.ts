@@ -63,19 +63,20 @@ export const ledgerChecks: LedgerCheck[] = [
   },
   {
     name: 'order_well_formed',
-    says: 'an order’s quantity, money, times, status, reason and release mark fit together',
+    says: 'an order’s quantity, money, times, status, reason, release mark and what became of its units fit together',
     sql: `
       select o.reservation_id::text as subject,
              o.qty >= 1 and o.amount between 0 and 9007199254740991 and o.currency ~ '^[A-Z]{3}$'
                and o.user_id ~ '^[\\x21-\\x7e]{1,128}$' and o.expires_at > o.reserved_at
-               and (o.gate_released_at is null or o.status in ('EXPIRED', 'CANCELLED', 'REJECTED'))
+               and (o.gate_released_at is null or o.status in ('EXPIRED', 'CANCELLED', 'REJECTED', 'REFUNDED'))
+               and (o.status = 'REFUNDED') = (o.units_returned is not null)
                and case o.status
                      when 'REJECTED' then o.reason in ('no_room', 'duplicate_buyer')
                      when 'CANCELLED' then o.reason in ('by_buyer', 'payment_canceled')
-                     else o.status in ('PENDING_PAYMENT', 'PAID', 'EXPIRED') and o.reason is null end as ok,
-             format('%s, reason %s, quantity %s, %s %s, reserved %s, expires %s, released %s', o.status,
+                     else o.status in ('PENDING_PAYMENT', 'PAID', 'EXPIRED', 'REFUNDED') and o.reason is null end as ok,
+             format('%s, reason %s, quantity %s, %s %s, reserved %s, expires %s, released %s, units returned %s', o.status,
                coalesce(o.reason, 'none'), o.qty, o.amount, o.currency, o.reserved_at, o.expires_at,
-               coalesce(o.gate_released_at::text, 'not')) as found
+               coalesce(o.gate_released_at::text, 'not'), coalesce(o.units_returned::text, 'not said')) as found
         from args join sale_orders o using (sale_id)`,
   },
   {
@@ -132,12 +133,13 @@ export const ledgerChecks: LedgerCheck[] = [
   },
   {
     name: 'order_given_back_once',
-    says: 'an order that ended gave back what it took, once; a live or refused one gave back nothing',
+    says: 'an order that ended or was refunded gave back what it took, once; a live or refused one gave back nothing',
     sql: `with ${ENTRIES_BY_ORDER}
       select o.reservation_id::text as subject,
              case when o.status = 'EXPIRED' then e.givings = 1 and e.given = o.qty and e.given_as = 'expiry'
                   when o.status = 'CANCELLED' and coalesce(e.takings, 0) > 0
                     then e.givings = 1 and e.given = o.qty and e.given_as = 'cancel'
+                  when o.status = 'REFUNDED' then e.givings = 1 and e.given = o.qty and e.given_as = 'refund'
                   else coalesce(e.givings, 0) = 0 end as ok,
              format('%s with quantity %s: %s givings back, of %s units, as %s, after %s takings', o.status, o.qty,
                coalesce(e.givings, 0), coalesce(e.given, 0), coalesce(e.given_as, 'nothing'), coalesce(e.takings, 0)) as found

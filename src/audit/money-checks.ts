@@ -63,6 +63,20 @@ export const moneyChecks: LedgerCheck[] = [
        group by o.reservation_id`,
   },
   {
+    name: 'refunded_order_gives_back_its_price',
+    says: 'a REFUNDED order’s own payment, of its amount and currency, is given back for that reason, once',
+    sql: `
+      select o.reservation_id::text as subject,
+             count(r.refund_id) = 1 and bool_and(p.amount = o.amount and p.currency = o.currency) as ok,
+             format('REFUNDED, %s %s, with %s refunds for that reason instead of 1%s', o.amount, o.currency, count(r.refund_id),
+               coalesce(': ' || string_agg(format('%s %s', p.amount, p.currency), ', '), '')) as found
+        from args cross join sale_orders o
+        left join (payments p join refunds r on r.payment_id = p.payment_id and r.reason in ('by_shop', 'at_provider'))
+          on p.reservation_id = o.reservation_id::text
+       where o.status = 'REFUNDED' and (args.sale_id is null or o.sale_id = args.sale_id)
+       group by o.reservation_id, o.amount, o.currency`,
+  },
+  {
     name: 'applied_payment_has_paid_order',
     says: 'an APPLIED payment’s order is PAID',
     sql: `with ${SCOPED_PAYMENTS}
@@ -130,7 +144,10 @@ export const moneyChecks: LedgerCheck[] = [
              case reason when 'expired' then order_status = 'EXPIRED'
                          when 'cancelled' then order_status = 'CANCELLED'
                          when 'rejected' then order_status = 'REJECTED'
-                         when 'already_paid' then order_status = 'PAID'
+                         when 'already_paid' then order_status in ('PAID', 'REFUNDED') -- refunded since
+                         when 'by_shop' then order_status = 'REFUNDED'
+                         when 'at_provider' then order_status = 'REFUNDED'
+                         when 'refunded' then order_status = 'REFUNDED'
                          when 'amount_mismatch'
                            then payment_amount <> order_amount or payment_currency <> order_currency
                          when 'unknown_reservation' then true -- the order may have come after the grace was over

@@ -16,9 +16,9 @@ import { startWorker } from '../worker/worker.ts';
 export type Running = { stop: () => Promise<void> };
 type Start = (wired: Wired, config: Config) => Promise<Running>;
 
-export const startApi: Start = async ({ stores, sqs, registry, logger }, config) => {
+export const startApi: Start = async ({ stores, sqs, registry, logger, provider }, config) => {
   registerPart(registry, 'api');
-  const { app, directory, drain } = await buildApp({ stores, sqs, config, logger });
+  const { app, directory, drain } = await buildApp({ stores, sqs, config, logger, provider });
   await directory.start(config.SALES_REFRESH_MS);
   const address = await app.listen({ host: config.HOST, port: config.PORT });
   logger.info({ address }, 'the API listens');

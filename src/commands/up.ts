@@ -15,9 +15,11 @@ export async function upCommand(): Promise<number> {
   await migrate(config.DATABASE_URL);
   const own = `http://${config.HOST === '0.0.0.0' ? '127.0.0.1' : config.HOST}:${config.PORT}`;
   const [secret] = config.WEBHOOK_SECRET;
-  if (secret === undefined) throw new Error('WEBHOOK_SECRET is not set: the stand-in payment provider signs with it');
+  const needsStandIn = config.PAYMENT_PROVIDER === 'http' && config.PAYMENT_PROVIDER_URL === undefined;
+  if (needsStandIn && secret === undefined)
+    throw new Error('WEBHOOK_SECRET is not set: the stand-in payment provider signs with it');
   const provider =
-    config.PAYMENT_PROVIDER_URL === undefined
+    needsStandIn && secret !== undefined
       ? await startProvider({
           port: config.PROVIDER_PORT,
           webhookUrl: `${own}/webhooks/payments`,
@@ -26,8 +28,9 @@ export async function upCommand(): Promise<number> {
         })
       : undefined;
   const url = provider?.url ?? config.PAYMENT_PROVIDER_URL;
+  const where = provider ? `${provider.url} (a stand-in)` : (url ?? 'Stripe');
   try {
-    return await runUntilSignal('up', [startApi, startWork, startKeep, sample(own, url)], {
+    return await runUntilSignal('up', [startApi, startWork, startKeep, sample(own, where)], {
       ...config,
       PAYMENT_PROVIDER_URL: url,
     });
@@ -37,7 +40,7 @@ export async function upCommand(): Promise<number> {
 }
 
 /** A sale to try things with, when there is none; and where everything is. */
-function sample(own: string, providerUrl: string | undefined) {
+function sample(own: string, provider: string) {
   return async ({ stores }: Wired): Promise<Running> => {
     if ((await listSales(stores.pool)).length === 0) {
       const now = Date.now();
@@ -52,7 +55,7 @@ function sample(own: string, providerUrl: string | undefined) {
       });
     }
     process.stdout.write(
-      `API       ${own}\nOpenAPI   ${own}/openapi.json\nprovider  ${providerUrl ?? 'none'} (a stand-in)\nsale      ${own}/sales/${SAMPLE}\n`,
+      `API       ${own}\nOpenAPI   ${own}/openapi.json\nprovider  ${provider}\nsale      ${own}/sales/${SAMPLE}\n`,
     );
     return { stop: () => Promise.resolve() };
   };

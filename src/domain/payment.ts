@@ -39,9 +39,12 @@ export const PaymentEvent = z.looseObject({
 export type Payment = { paymentId: string; reservationId: string; amount: number; currency: string };
 export type KnownEvent = Payment & { eventId: string; type: PaymentEventType };
 
-/** Why money is owed back. */
-export type RefundReason =
-  'expired' | 'cancelled' | 'rejected' | 'already_paid' | 'amount_mismatch' | 'unknown_reservation';
+/** Why money that paid nothing is owed back. */
+type OwedReason =
+  'expired' | 'cancelled' | 'rejected' | 'already_paid' | 'amount_mismatch' | 'unknown_reservation' | 'refunded';
+/** Why the money of a PAID order is given back: the shop asked us to, or it was made at the provider without us. */
+export type ShopReason = 'by_shop' | 'at_provider';
+export type RefundReason = OwedReason | ShopReason;
 
 /** Status of a refund: PENDING until the provider took it, SUBMITTED until it reports, then final. */
 export type RefundStatus = 'PENDING' | 'SUBMITTED' | 'SUCCEEDED' | 'FAILED';

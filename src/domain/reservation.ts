@@ -27,7 +27,7 @@ export const Hold = z.strictObject({
 export type Hold = z.infer<typeof Hold>;
 
 /** Status of an order in the ledger. QUEUED is what a buyer is told of a hold that has no order yet. */
-export const OrderStatus = z.enum(['PENDING_PAYMENT', 'PAID', 'EXPIRED', 'CANCELLED', 'REJECTED']);
+export const OrderStatus = z.enum(['PENDING_PAYMENT', 'PAID', 'EXPIRED', 'CANCELLED', 'REJECTED', 'REFUNDED']);
 export type OrderStatus = z.infer<typeof OrderStatus>;
 export const ReservationStatus = z.enum(['QUEUED', ...OrderStatus.options]);
 
@@ -35,14 +35,22 @@ export const ReservationStatus = z.enum(['QUEUED', ...OrderStatus.options]);
 export const OrderReason = z.enum(['no_room', 'duplicate_buyer', 'by_buyer', 'payment_canceled']);
 export type OrderReason = z.infer<typeof OrderReason>;
 
-/** What an order that has ended still needs at the gate: its units given back, its hold forfeited, or nothing. */
-export function duty(status: OrderStatus): 'release' | 'forfeit' | undefined {
+/**
+ * What an order that has ended still needs at the gate: its units given back, its hold forfeited, or nothing. The units
+ * of a refunded order may have left the sale: then the gate must know of the smaller total before it releases them, or
+ * it would sell what is gone.
+ */
+export type Duty = 'release' | 'forfeit' | 'release_after_settings';
+
+export function duty(status: OrderStatus): Duty | undefined {
   switch (status) {
     case 'EXPIRED':
     case 'CANCELLED':
       return 'release';
     case 'REJECTED':
       return 'forfeit';
+    case 'REFUNDED':
+      return 'release_after_settings';
     case 'PENDING_PAYMENT':
     case 'PAID':
       return undefined;

@@ -4,6 +4,7 @@ import type { z } from 'zod';
 import { SaleSettings } from '../domain/sale.ts';
 import { GateUnavailable } from '../gate/gate.ts';
 import { getSale, ledgerFigures, listOrders, listSales, START, type Cursor } from '../ledger/sales.ts';
+import { refundReservation } from '../operations/refund.ts';
 import { closeSale, putSale, setState } from '../operations/sales.ts';
 import { queueDepth } from '../queue/depth.ts';
 import { QueueUnavailable } from '../queue/producer.ts';
@@ -11,9 +12,21 @@ import type { Api } from './app.ts';
 import { bearerOnly } from './auth.ts';
 import { Problem } from './problem.ts';
 import { requestId } from './request-id.ts';
-import { presentReservation } from './reservations.ts';
+import { ownId, presentReservation } from './reservations.ts';
 import { presentSale } from './sales.ts';
-import { AdminSale, AdminSales, jsonSchema, Orders, OrdersQuery, refusal, SaleFigures, SaleParams } from './schemas.ts';
+import {
+  AdminReservation,
+  AdminSale,
+  AdminSales,
+  jsonSchema,
+  Orders,
+  OrdersQuery,
+  RefundBody,
+  refusal,
+  ReservationParams,
+  SaleFigures,
+  SaleParams,
+} from './schemas.ts';
 
 type Params = { Params: z.infer<typeof SaleParams> };
 const params = jsonSchema(SaleParams);
@@ -72,6 +85,8 @@ export function adminRoutes(app: FastifyInstance, api: Api): void {
     );
   }
 
+  refundRoute(app, api, adminsOnly, documented);
+
   app.get(
     '/admin/sales',
     {
@@ -114,6 +129,26 @@ export function adminRoutes(app: FastifyInstance, api: Api): void {
         limit: Number(limit),
       });
       return { orders: orders.map(presentReservation), next: next && `${next.xid}.${next.reservationId}` };
+    },
+  );
+}
+
+function refundRoute(app: FastifyInstance, { stores }: Api, adminsOnly: object, documented: object): void {
+  app.post<{ Params: z.infer<typeof ReservationParams>; Body: z.infer<typeof RefundBody> }>(
+    '/admin/sales/:saleId/orders/:reservationId/refund',
+    {
+      ...adminsOnly,
+      schema: {
+        ...documented,
+        summary: 'Give the money of a paid order back; its units are for sale again, or leave the sale',
+        params: jsonSchema(ReservationParams),
+        body: jsonSchema(RefundBody),
+        response: { 200: jsonSchema(AdminReservation), default: refusal },
+      },
+    },
+    async ({ params, body }) => {
+      const order = await refundReservation(stores, { ...params, reservationId: ownId(params) }, body.returnUnits);
+      return presentReservation(order);
     },
   );
 }

@@ -7,10 +7,12 @@ import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import type { Stores } from '../operations/stores.ts';
+import type { PaymentProvider } from '../provider/port.ts';
 import { adminRoutes } from './admin.ts';
 import { admission, type Admission } from './admission.ts';
 import { allowOrigins, withHeaders } from './browsers.ts';
 import { buyersOf, schemesOf, type Buyers } from './buyers.ts';
+import { checkoutRoute } from './checkout.ts';
 import { Directory } from './directory.ts';
 import { errorHandler, onClientError } from './errors.ts';
 import { healthRoutes } from './health.ts';
@@ -20,13 +22,15 @@ import { reservationRoutes } from './reservations.ts';
 import { reserveRoute } from './reserve.ts';
 import { saleRoute } from './sales.ts';
 import { namedSchemas } from './schemas.ts';
-import { webhookRoute } from './webhook.ts';
+import { webhookRoutes } from './webhook.ts';
 
 /** What the routes are given. */
 export type Api = {
   stores: Stores;
   sqs: SQSClient;
   config: Config;
+  /** What makes pages to pay on, and has events of its own; undefined where that is the shop's business. */
+  provider: PaymentProvider | undefined;
   directory: Directory;
   buyers: Buyers;
   admission: Admission;
@@ -49,8 +53,9 @@ export async function buildApp(deps: {
   sqs: SQSClient;
   config: Config;
   logger: Logger;
+  provider?: PaymentProvider | undefined;
 }): Promise<BuiltApp> {
-  const { stores, sqs, config, logger } = deps;
+  const { stores, sqs, config, logger, provider } = deps;
   const onError = errorHandler(stores.log);
   const app = Fastify({
     bodyLimit: BODY_LIMIT,
@@ -77,7 +82,7 @@ export async function buildApp(deps: {
   const inTime = { handlerTimeout: config.REQUEST_DEADLINE_MS };
   const buyers = buyersOf(app, config, logger);
   const admitted = await admission(app, config, buyers.of);
-  const api: Api = { stores, sqs, config, directory, life, inTime, buyers, admission: admitted };
+  const api: Api = { stores, sqs, config, provider, directory, life, inTime, buyers, admission: admitted };
 
   app.setErrorHandler(onError);
   app.setNotFoundHandler((request, reply) => sendProblem(tellRequestId(request, reply), 'not_found'));
@@ -99,9 +104,12 @@ export async function buildApp(deps: {
   await withHeaders(app, (scope) => {
     tellRequestIds(scope);
     healthRoutes(scope, api);
-    if (buyers.served) reservationRoutes(scope, api);
+    if (buyers.served) {
+      reservationRoutes(scope, api);
+      checkoutRoute(scope, api);
+    }
     adminRoutes(scope, api);
-    webhookRoute(scope, api);
+    webhookRoutes(scope, api);
     documentRoute(scope);
   });
   await app.after();

@@ -6,23 +6,33 @@ import { Overloaded, TooLate } from '../batcher.ts';
 import { StaleToken } from '../domain/outcomes.ts';
 import { GateUnavailable } from '../gate/gate.ts';
 import { LedgerUnavailable, sqlState } from '../ledger/db.ts';
+import { NothingToPay } from '../operations/checkout.ts';
+import { RefundConflict } from '../operations/refund.ts';
 import { SaleConflict } from '../operations/sales.ts';
 import type { Log } from '../operations/stores.ts';
+import { BadWebhook, ProviderRefused, ProviderUnavailable } from '../provider/port.ts';
 import { QueueUnavailable } from '../queue/producer.ts';
 import { KeysUnavailable } from './keys.ts';
 import { requestId, tellRequestId } from './request-id.ts';
 import { Problem, PROBLEM_TYPE, problemBody, problems, sendProblem, type ProblemCode } from './problem.ts';
 
-/** Errors of the stores, each with its named 503. */
+/** Errors of the stores and of the payment provider, each with its name. */
 const AWAY: [new (...args: never[]) => Error, ProblemCode][] = [
   [GateUnavailable, 'gate_unavailable'],
   [StaleToken, 'gate_not_loaded'], // somebody else loads it at this moment
   [QueueUnavailable, 'queue_unavailable'],
   [LedgerUnavailable, 'ledger_unavailable'],
   [KeysUnavailable, 'keys_unavailable'],
+  [ProviderUnavailable, 'payment_provider_unavailable'],
+  [ProviderRefused, 'payment_provider_refused'],
   [Overloaded, 'overloaded'],
   [TooLate, 'overloaded'],
 ];
+
+/** Errors that carry their name, and words for the caller. */
+const NAMED = [SaleConflict, RefundConflict, NothingToPay, BadWebhook];
+type Named = InstanceType<(typeof NAMED)[number]>;
+const isNamed = (error: unknown): error is Named => NAMED.some((kind) => error instanceof kind);
 
 /** Fastify's own errors (its documentation, "Errors"). */
 const FASTIFY: Record<string, ProblemCode> = {
@@ -39,7 +49,7 @@ export function errorHandler(log: Log) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     tellRequestId(request, reply);
     if (error instanceof Problem) return sendProblem(reply.headers(error.headers), error.code, error.extra);
-    if (error instanceof SaleConflict) return sendProblem(reply, error.code, { detail: error.message });
+    if (isNamed(error)) return sendProblem(reply, error.code, { detail: error.message });
     const about = {
       err: error,
       requestId: requestId(request),
@@ -49,7 +59,7 @@ export function errorHandler(log: Log) {
     const away = AWAY.find(([kind]) => error instanceof kind);
     if (away) {
       log.warn(about, away[1]);
-      return sendProblem(reply, away[1]);
+      return sendProblem(reply, away[1], error instanceof ProviderRefused ? { detail: error.message } : undefined);
     }
     const known = FASTIFY[error.code];
     if (known) return sendProblem(reply, known);

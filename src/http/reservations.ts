@@ -8,7 +8,7 @@ import { Problem } from './problem.ts';
 import { requestId } from './request-id.ts';
 import { jsonSchema, refusal, Reservation, ReservationParams, type BuyerQuery } from './schemas.ts';
 
-type Request = { Params: z.infer<typeof ReservationParams>; Querystring: z.infer<typeof BuyerQuery> };
+export type ReservationRequest = { Params: z.infer<typeof ReservationParams>; Querystring: z.infer<typeof BuyerQuery> };
 
 /** Times as RFC 3339, members that have nothing to say left out. */
 export function presentReservation<T extends { reservedAt: number; expiresAt: number }>(found: T) {
@@ -21,21 +21,27 @@ export function presentReservation<T extends { reservedAt: number; expiresAt: nu
   };
 }
 
+/** Anything but a UUID cannot be one of ours, and the ledger would not understand it. */
+export function ownId({ reservationId }: Pick<ReservationRequest['Params'], 'reservationId'>): string {
+  if (!ReservationId.safeParse(reservationId).success) throw new Problem('reservation_not_found');
+  return reservationId.toLowerCase();
+}
+
+/** Which reservation a request is about, and whose. @throws {Problem} */
+export function wantedBy(request: FastifyRequest<ReservationRequest>, buyers: Api['buyers']) {
+  const { params, query } = request;
+  const userId = buyers.who(request, query.userId);
+  return { ...params, reservationId: ownId(params), userId };
+}
+
 export function reservationRoutes(app: FastifyInstance, { stores, buyers, admission, inTime }: Api): void {
-  const wanted = (request: FastifyRequest<Request>) => {
-    const { params, query } = request;
-    const userId = buyers.who(request, query.userId);
-    // Anything else cannot be one of ours, and the ledger would not understand it.
-    if (!ReservationId.safeParse(params.reservationId).success) throw new Problem('reservation_not_found');
-    return { ...params, reservationId: params.reservationId.toLowerCase(), userId };
-  };
   const schema = {
     tags: ['buyers'],
     security: buyers.security,
     params: jsonSchema(ReservationParams),
     querystring: buyers.query,
   };
-  app.get<Request>(
+  app.get<ReservationRequest>(
     '/sales/:saleId/reservations/:reservationId',
     {
       ...buyers.check,
@@ -48,12 +54,12 @@ export function reservationRoutes(app: FastifyInstance, { stores, buyers, admiss
       },
     },
     async (request) => {
-      const found = await findReservation(stores, wanted(request));
+      const found = await findReservation(stores, wantedBy(request, buyers));
       if (!found) throw new Problem('reservation_not_found');
       return presentReservation(found);
     },
   );
-  app.delete<Request>(
+  app.delete<ReservationRequest>(
     '/sales/:saleId/reservations/:reservationId',
     {
       ...buyers.check,
@@ -66,7 +72,7 @@ export function reservationRoutes(app: FastifyInstance, { stores, buyers, admiss
       },
     },
     async (request, reply) => {
-      const order = await cancelReservation(stores, wanted(request));
+      const order = await cancelReservation(stores, wantedBy(request, buyers));
       if (!order) throw new Problem('reservation_not_found');
       if (order.status === 'PAID') throw new Problem('already_paid');
       const { reservationId, saleId, status } = order;

@@ -34,6 +34,18 @@ export const Reservation = Reserved.omit({ outcome: true })
   })
   .meta({ id: 'Reservation' });
 
+/** What became of the units of a REFUNDED order: true, they are for sale again; false, they left the sale. */
+const unitsReturned = z.boolean().optional();
+export const RefundBody = z.strictObject({ returnUnits: z.boolean() });
+export const AdminReservation = Reservation.extend({ status: OrderStatus, unitsReturned }).meta({
+  id: 'AdminReservation',
+});
+
+/** `expiresAt` is the reservation's: pay until then. */
+export const CheckoutPage = z
+  .object({ reservationId: z.uuid(), url: z.url(), ...Money, expiresAt: Time })
+  .meta({ id: 'CheckoutPage' });
+
 export const PublicSale = z
   .object({
     saleId: SaleId,
@@ -81,7 +93,7 @@ export const OrdersQuery = z.strictObject({
 });
 /** `next` is the cursor for the following page; null when this page is empty. Keep the last one to ask again later. */
 export const Orders = z
-  .object({ orders: z.array(Reservation.extend({ status: OrderStatus })), next: z.string().nullable() })
+  .object({ orders: z.array(AdminReservation), next: z.string().nullable() })
   .meta({ id: 'Orders' });
 
 export const Received = z.object({ state: z.enum(['applied', 'parked', 'ignored']), outcome: z.string() });

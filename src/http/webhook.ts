@@ -1,4 +1,4 @@
-/** POST /webhooks/payments: Standard Webhooks. 2xx only once the event is durable; then a redelivery changes nothing. */
+/** POST /webhooks/payments: Standard Webhooks; and the provider's own events, if it has such. 2xx only once the event is durable; then a redelivery changes nothing. */
 import type { FastifyInstance } from 'fastify';
 import { Webhook, WebhookVerificationError } from 'standardwebhooks';
 import type { z } from 'zod';
@@ -12,9 +12,25 @@ import { Problem } from './problem.ts';
 import { requestId } from './request-id.ts';
 import { jsonSchema, refusal, Received } from './schemas.ts';
 
-export function webhookRoute(app: FastifyInstance, { stores, config, inTime }: Api): void {
-  if (config.WEBHOOK_SECRET.length === 0) return;
+type Headers = Record<string, string | string[] | undefined>;
+/** @returns undefined for an event that means nothing to us */
+type Read = (body: Buffer, headers: Headers) => KnownEvent | undefined | Promise<KnownEvent | undefined>;
+
+export function webhookRoutes(app: FastifyInstance, api: Api): void {
+  const { config, provider } = api;
   const webhooks = config.WEBHOOK_SECRET.map((secret) => new Webhook(secret));
+  const standard: Read = (body, headers) => parseEvent(verify(webhooks, body, headers), String(headers['webhook-id']));
+  if (webhooks.length > 0) {
+    eventRoute(app, api, '/webhooks/payments', 'A payment event, signed as Standard Webhooks say', standard);
+  }
+  const own = provider?.webhooks;
+  if (own) {
+    const read: Read = (body, headers) => own.read(body, headers);
+    eventRoute(app, api, own.path, 'A payment event in the provider’s own form, signed as the provider does', read);
+  }
+}
+
+function eventRoute(app: FastifyInstance, { stores, inTime }: Api, path: string, summary: string, read: Read): void {
   // The signature covers the bytes as they came, so in this scope nothing parses them before it is checked.
   void app.register((scope, _, done) => {
     scope.removeAllContentTypeParsers();
@@ -22,18 +38,17 @@ export function webhookRoute(app: FastifyInstance, { stores, config, inTime }: A
       parsed(null, body);
     });
     scope.post<{ Body: Buffer | undefined }>(
-      '/webhooks/payments',
+      path,
       {
         ...inTime,
         schema: {
           tags: ['payment provider'],
-          summary: 'A payment event, signed as Standard Webhooks say',
+          summary,
           response: { 200: jsonSchema(Received), default: refusal },
         },
       },
       async (request) => {
-        const text = verify(webhooks, request.body ?? Buffer.alloc(0), request.headers);
-        const event = parseEvent(text, String(request.headers['webhook-id']));
+        const event = await read(request.body ?? Buffer.alloc(0), request.headers);
         if (!event) {
           paymentEvents.inc({ type: 'other', outcome: 'unknown_type' });
           return { state: 'ignored', outcome: 'unknown_type' };
@@ -54,7 +69,7 @@ export function webhookRoute(app: FastifyInstance, { stores, config, inTime }: A
 }
 
 /** @returns the body's text, once one of the secrets has signed it */
-function verify(webhooks: Webhook[], body: Buffer, headers: Record<string, string | string[] | undefined>): string {
+function verify(webhooks: Webhook[], body: Buffer, headers: Headers): string {
   const id = headers['webhook-id'];
   if (typeof id !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(id)) throw new Problem('bad_signature');
   const text = body.toString('utf8');

@@ -17,6 +17,7 @@ import type { Log, Stores } from '../operations/stores.ts';
 import type { PaymentProvider } from '../provider/port.ts';
 import type { Leases } from './leases.ts';
 import { reconcileSteps, type Reconciled, type ReconcileOptions } from './reconcile.ts';
+import { closePages, type PagesOptions } from './pages.ts';
 import { payRefunds, type RefundOptions } from './refund.ts';
 import { inSpan } from '../span.ts';
 import { sweep } from './sweep.ts';
@@ -32,6 +33,7 @@ export type KeeperOptions = {
   tend: TendOptions;
   reconcile: ReconcileOptions;
   refund: RefundOptions;
+  pages: PagesOptions;
 };
 
 /** What the keeper works with; `provider` is missing where refunds are somebody else's. */
@@ -41,7 +43,12 @@ export type KeeperDeps = { stores: Stores; sqs: SQSClient; leases: Leases; provi
 type Walk = { steps?: AsyncGenerator<undefined, Reconciled>; endedAt: number; resentAt: Map<string, number> };
 
 /** What is remembered between passes; all of it may be lost. */
-export type KeeperMemory = { lostSince: LostSince; walks: Map<string, Walk> };
+export type KeeperMemory = {
+  lostSince: LostSince;
+  walks: Map<string, Walk>;
+  /** Pages being closed at the provider, beside everything else: nothing of ours waits for that. */
+  closing?: Promise<void> | undefined;
+};
 export const newMemory = (): KeeperMemory => ({ lostSince: new Map(), walks: new Map() });
 
 /** Shards looked at side by side. */
@@ -53,6 +60,12 @@ const PIECE_MS = 250;
 export async function keepOnce(deps: KeeperDeps, options: KeeperOptions, memory: KeeperMemory = newMemory()) {
   const { stores, leases, provider } = deps;
   const beganAt = performance.now();
+  const checkout = provider?.checkout;
+  if (checkout && !memory.closing) {
+    memory.closing = part('pages', {}, stores.log, () => closePages(stores, checkout, options.pages)).finally(() => {
+      memory.closing = undefined;
+    });
+  }
   await part('shards', {}, stores.log, async () => {
     const sales = (await listSales(stores.pool)).filter(({ state }) => state !== 'closed');
     const byShard = Map.groupBy(sales, ({ saleId }) => shardOf(saleId));
@@ -178,6 +191,7 @@ export function startKeeper(deps: KeeperDeps, options: KeeperOptions) {
       stopped = true;
       clearTimeout(timer);
       await running;
+      await memory.closing;
       await deps.leases.stop();
     },
   };

@@ -64,7 +64,7 @@ async function ask(
   try {
     const late = refund.status === 'SUBMITTED' || refund.ageMs > options.keyLifetimeMs;
     return await inSpan('provider refund', { kind: SpanKind.CLIENT }, async () => {
-      return (late ? await provider.lookUp(refund.refundId) : undefined) ?? (await provider.refund(refund));
+      return (late ? await provider.lookUp(refund) : undefined) ?? (await provider.refund(refund));
     });
   } catch (error) {
     if (error instanceof ProviderUnavailable) return error;

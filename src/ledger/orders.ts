@@ -12,12 +12,14 @@ export type Order = Hold & {
   status: OrderStatus;
   reason: OrderReason | null;
   refund: string | null;
+  /** Of a REFUNDED order: whether its units are for sale again; otherwise null. */
+  unitsReturned: boolean | null;
 };
 
 /** Which reservation, of whom. */
 export type Wanted = Pick<Hold, 'reservationId' | 'saleId' | 'userId'>;
 
-type OrderRow = {
+export type OrderRow = {
   reservation_id: string;
   sale_id: string;
   user_id: string;
@@ -28,6 +30,7 @@ type OrderRow = {
   reason: OrderReason | null;
   reserved_at: Date;
   expires_at: Date;
+  units_returned: boolean | null;
   refund?: string | null;
 };
 
@@ -35,11 +38,11 @@ type OrderRow = {
 // would stop every process that runs.
 const COLUMNS = [
   ...['reservation_id', 'sale_id', 'user_id', 'qty', 'amount', 'currency', 'status', 'reason'],
-  ...['reserved_at', 'expires_at'],
+  ...['reserved_at', 'expires_at', 'units_returned'],
 ];
-const columns = (of: string) => COLUMNS.map((column) => `${of}.${column}`).join(', ');
+export const columns = (of: string) => COLUMNS.map((column) => `${of}.${column}`).join(', ');
 
-const toOrder = (row: OrderRow): Order => ({
+export const toOrder = (row: OrderRow): Order => ({
   reservationId: row.reservation_id,
   saleId: row.sale_id,
   userId: row.user_id,
@@ -51,7 +54,12 @@ const toOrder = (row: OrderRow): Order => ({
   reservedAt: row.reserved_at.getTime(),
   expiresAt: row.expires_at.getTime(),
   refund: row.refund ?? null,
+  unitsReturned: row.units_returned,
 });
+
+/** How far the money of order `o` is that is given back; of a refunded order its own, before that of money too much. */
+export const REFUND_OF_O = `(select r.status from payments p join refunds r using (payment_id)
+  where p.reservation_id = o.reservation_id::text order by r.reason in ('by_shop', 'at_provider') desc, r.created_at limit 1)`;
 
 const LOCK_SALES = {
   name: 'lock-sales',
@@ -201,7 +209,7 @@ export function cancel(pool: Pool, wanted: Wanted, hold?: Hold) {
     if (!row) {
       if (!hold) return undefined;
       await insert(client, [{ ...hold, status: 'CANCELLED', reason: 'by_buyer', liveReservationId: null }]);
-      return { ...hold, status: 'CANCELLED', reason: 'by_buyer', refund: null };
+      return { ...hold, status: 'CANCELLED', reason: 'by_buyer', refund: null, unitsReturned: null };
     }
     if (row.sale_id !== wanted.saleId || row.user_id !== wanted.userId) return undefined;
     const [ended] = await end(client, [wanted.reservationId], { status: 'CANCELLED', reason: 'by_buyer' });
@@ -215,8 +223,7 @@ export function cancel(pool: Pool, wanted: Wanted, hold?: Hold) {
 const GET = {
   name: 'get-order',
   text: `
-    select ${columns('o')}, (select r.status from payments p join refunds r using (payment_id)
-                 where p.reservation_id = o.reservation_id::text order by r.created_at limit 1) as refund
+    select ${columns('o')}, ${REFUND_OF_O} as refund
     from sale_orders o where reservation_id = $1 and sale_id = $2 and user_id = $3`,
 };
 
@@ -274,7 +281,7 @@ export async function expireDue(pool: Pool, limit: number, scope: Scope = everyw
 const UNRELEASED = {
   name: 'unreleased-orders',
   text: `select ${columns('o')} from sale_orders o join sales s using (sale_id)
-         where o.status in ('EXPIRED', 'CANCELLED', 'REJECTED') and o.gate_released_at is null
+         where o.status in ('EXPIRED', 'CANCELLED', 'REJECTED', 'REFUNDED') and o.gate_released_at is null
            and s.state <> 'closed' and ($4::text[] is null or o.sale_id = any($4)) and (o.sale_id, o.reservation_id) > ($1, $2::uuid)
          order by o.sale_id, o.reservation_id limit $3`,
 };
@@ -295,7 +302,7 @@ const MARK_RELEASED = {
   text: `
     with ended as materialized (
       select reservation_id from sale_orders
-      where reservation_id = any($1::uuid[]) and gate_released_at is null and status in ('EXPIRED', 'CANCELLED', 'REJECTED')
+      where reservation_id = any($1::uuid[]) and gate_released_at is null and status in ('EXPIRED', 'CANCELLED', 'REJECTED', 'REFUNDED')
       order by reservation_id for no key update
     )
     update sale_orders set gate_released_at = now() from ended where sale_orders.reservation_id = ended.reservation_id`,
@@ -326,7 +333,7 @@ const LOCK_LIVE = {
 /** Those of the orders that are live, kept from ending until the transaction is over. */
 export async function lockLive(client: Queryable, reservationIds: string[]): Promise<Hold[]> {
   return (await query<OrderRow>(client, LOCK_LIVE, [reservationIds])).map((row) => {
-    const { status: _, reason: __, refund: ___, ...hold } = toOrder(row);
+    const { status: _, reason: __, refund: ___, unitsReturned: ____, ...hold } = toOrder(row);
     return hold;
   });
 }

@@ -7,6 +7,7 @@ import type { KnownEvent, Payment, RefundReason } from '../domain/payment.ts';
 import type { OrderStatus } from '../domain/reservation.ts';
 import { query, transaction, type Pool, type Queryable } from './db.ts';
 import { end, lockSales, type Order } from './orders.ts';
+import { payUnlessRefunded, reportRefund } from './refunding.ts';
 
 /** What an event did. `ended` are orders whose units are now to be given back at the gate. */
 export type Applied = { state: 'applied' | 'parked' | 'ignored'; outcome: string; ended: Order[] };
@@ -52,8 +53,13 @@ async function apply(client: Queryable, event: KnownEvent): Promise<Applied> {
       return { state: 'applied', outcome: 'declined', ended: [] };
     case 'refund.succeeded':
     case 'refund.failed':
-      return reportRefund(client, event);
+      return reported(client, event);
   }
+}
+
+async function reported(client: Queryable, event: KnownEvent): Promise<Applied> {
+  const done = await reportRefund(client, event);
+  return done ? { state: 'applied', ...done } : { state: 'ignored', outcome: 'no_refund_under_way', ended: [] };
 }
 
 const REMEMBER = {
@@ -111,8 +117,13 @@ const LOOK = {
 async function settle(client: Queryable, payment: Payment): Promise<Applied> {
   const values = [payment.reservationId, payment.amount, payment.currency];
   for (;;) {
-    const paid = await query(client, PAY, values);
-    if (paid.length > 0) return move(client, payment, 'APPLIED', 'paid');
+    const { paid, refunded } = await payUnlessRefunded(client, payment, async () => {
+      const rows = await query(client, PAY, values);
+      if (rows.length > 0) await move(client, payment, 'APPLIED', 'paid');
+      return rows.length > 0;
+    });
+    if (refunded) return { state: 'applied', outcome: 'refunded_at_provider', ended: [refunded] };
+    if (paid) return { state: 'applied', outcome: 'paid', ended: [] };
     const [order] = await query<{ status: OrderStatus; fits: boolean }>(client, LOOK, values);
     if (!order) return { state: 'parked', outcome: 'no_order_yet', ended: [] };
     if (order.status !== 'PENDING_PAYMENT') return owe(client, payment, OWED_WHEN[order.status]);
@@ -126,6 +137,7 @@ const OWED_WHEN: Record<Exclude<OrderStatus, 'PENDING_PAYMENT'>, RefundReason> =
   EXPIRED: 'expired',
   CANCELLED: 'cancelled',
   REJECTED: 'rejected',
+  REFUNDED: 'refunded',
 };
 
 const MOVE = {
@@ -165,20 +177,6 @@ async function cancelUnpaid(client: Queryable, event: KnownEvent): Promise<Appli
   const ended = await end(client, [event.reservationId], { status: 'CANCELLED', reason: 'payment_canceled' });
   if (ended.length > 0) return { state: 'applied', outcome: 'cancelled', ended };
   return { state: 'ignored', outcome: 'order_has_ended', ended: [] };
-}
-
-const REPORT = {
-  name: 'report-refund',
-  text: `update refunds set status = $2, updated_at = now(),
-           last_error = case when $2 = 'FAILED' then 'the provider reported that the refund failed' end
-         where payment_id = $1 and status in ('PENDING', 'SUBMITTED') returning refund_id`,
-};
-
-async function reportRefund(client: Queryable, event: KnownEvent): Promise<Applied> {
-  const status = event.type === 'refund.succeeded' ? 'SUCCEEDED' : 'FAILED';
-  const reported = await query(client, REPORT, [event.paymentId, status]);
-  if (reported.length > 0) return { state: 'applied', outcome: `refund ${status}`, ended: [] };
-  return { state: 'ignored', outcome: 'no_refund_under_way', ended: [] };
 }
 
 const PARKED_OF = {

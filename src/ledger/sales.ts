@@ -1,5 +1,5 @@
 /** Sales in the ledger: settings with their version, stock, fences, and listings for whoever ships. */
-import type { Order } from './orders.ts';
+import { lockSales, REFUND_OF_O, type Order } from './orders.ts';
 import type { Sale, SaleSettings } from '../domain/sale.ts';
 import type { Hold, OrderStatus } from '../domain/reservation.ts';
 import { query, type Queryable } from './db.ts';
@@ -28,8 +28,12 @@ export async function getSale(db: Queryable, saleId: string): Promise<Sale | und
   return (await query<Sale>(db, GET, [saleId]))[0];
 }
 
-/** The sale, locked until the transaction ends: no order of it is recorded or ended meanwhile. */
+/**
+ * The sale, locked until the transaction ends: no order of it is recorded or ended meanwhile. Its stock is locked first,
+ * as by those who need no more than that.
+ */
 export async function getSaleLocked(client: Queryable, saleId: string): Promise<Sale | undefined> {
+  await lockSales(client, [saleId]);
   return (await query<Sale>(client, GET_LOCKED, [saleId]))[0];
 }
 
@@ -115,7 +119,7 @@ const FIGURES = {
 export async function ledgerFigures(db: Queryable, saleId: string): Promise<LedgerFigures | undefined> {
   const [row] = await query<LedgerFigures>(db, FIGURES, [saleId]);
   if (!row) return undefined;
-  const none = { PENDING_PAYMENT: 0, PAID: 0, EXPIRED: 0, CANCELLED: 0, REJECTED: 0 };
+  const none = { PENDING_PAYMENT: 0, PAID: 0, EXPIRED: 0, CANCELLED: 0, REJECTED: 0, REFUNDED: 0 };
   return { ...row, byStatus: { ...none, ...row.byStatus } };
 }
 
@@ -142,8 +146,7 @@ const ORDERS = {
     select reservation_id as "reservationId", sale_id as "saleId", user_id as "userId", qty, amount, currency, status,
       reason, (extract(epoch from reserved_at) * 1000)::bigint as "reservedAt",
       (extract(epoch from expires_at) * 1000)::bigint as "expiresAt", changed_xid::text as xid,
-      (select r.status from payments p join refunds r using (payment_id)
-       where p.reservation_id = o.reservation_id::text order by r.created_at limit 1) as refund
+      units_returned as "unitsReturned", ${REFUND_OF_O} as refund
     from sale_orders o
     where sale_id = $1 and status = $2 and changed_xid < pg_snapshot_xmin(pg_current_snapshot())
       and (changed_xid, reservation_id) > ($3::text::xid8, $4::uuid)

@@ -157,6 +157,18 @@ export async function applySettings(stores: Both, saleId: string, token = ''): P
   return true;
 }
 
+/**
+ * Has the gate apply the ledger's settings even where it says that it has this version: a change that reached the gate
+ * and never the ledger, whose process died, may have left another total there under the same number.
+ * @returns whether the gate has them now; not when it is not loaded, or is ahead: {@link applySettings} comes first
+ */
+export async function enforceSettings({ pool, gate }: Both, saleId: string, token = ''): Promise<boolean> {
+  const sale = await getSale(pool, saleId);
+  if (!sale) return false;
+  const { answer } = await gate.configure(sale, 'decided', token);
+  return fenced(answer, saleId) === 'applied';
+}
+
 /** Applies settings at the gate. 'older' is no failure: somebody has changed them again since. */
 async function configure({ gate }: Both, sale: Sale, mode: 'ask' | 'decided', token = ''): Promise<void> {
   const { answer, figure } = await gate.configure(sale, mode, token);

@@ -35,7 +35,7 @@ export function httpProvider(options: HttpProviderOptions): PaymentProvider {
       const reply = await call('POST', '/refunds', refundId, { refundId, paymentId, amount, currency, reason });
       return read(reply, 'POST /refunds');
     },
-    async lookUp(refundId: string) {
+    async lookUp({ refundId }: Pick<DueRefund, 'refundId'>) {
       const reply = await call('GET', `/refunds/${encodeURIComponent(refundId)}`);
       if (reply.status === 404) return undefined;
       if (reply.status >= 300) throw unavailable(reply, 'GET /refunds'); // a look refused is not a refund refused

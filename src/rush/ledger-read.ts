@@ -12,7 +12,7 @@ const Order = z.object({
   qty: z.int(),
   amount: z.int(),
   currency: z.string(),
-  status: z.enum(['PENDING_PAYMENT', 'PAID', 'EXPIRED', 'CANCELLED', 'REJECTED']),
+  status: z.enum(['PENDING_PAYMENT', 'PAID', 'EXPIRED', 'CANCELLED', 'REJECTED', 'REFUNDED']),
   reason: z.string().nullish(),
   reservedAt: instant,
   expiresAt: instant,
@@ -43,7 +43,7 @@ export type SaleView = z.output<typeof SaleView>;
 const PAGE = 500;
 
 /** PENDING_PAYMENT first: an order that ends while this reads is then seen twice, and never missed. */
-const statuses = ['PENDING_PAYMENT', 'PAID', 'EXPIRED', 'CANCELLED', 'REJECTED'] as const;
+const statuses = ['PENDING_PAYMENT', 'PAID', 'EXPIRED', 'CANCELLED', 'REJECTED', 'REFUNDED'] as const;
 
 /** All orders of the sale, by reservation id. @throws {Unreachable} or {z.ZodError} when the answer is another one */
 export async function readOrders(admin: JsonApi, saleId: string): Promise<Map<string, Order>> {

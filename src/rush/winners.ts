@@ -7,7 +7,7 @@ import type { Role } from './schedule.ts';
 
 const POLL_MS = 250;
 const PAYMENT_TRIES = 5;
-const isFinal = (status: string) => ['PAID', 'CANCELLED', 'REJECTED'].includes(status);
+const isFinal = (status: string) => ['PAID', 'CANCELLED', 'REJECTED', 'REFUNDED'].includes(status);
 const Status = z.object({ status: z.string() });
 
 export type WinnersOptions = {

@@ -30,6 +30,33 @@ export const ofMoney: Mutation[] = [
     subject: id(2),
   },
   {
+    check: 'refunded_order_gives_back_its_price',
+    does: 'a refunded order’s money is not given back',
+    sql: `delete from refunds where payment_id = 'pay-returned'; delete from payments where payment_id = 'pay-returned';
+          delete from payment_events where payment_id = 'pay-returned'`,
+    subject: id(11),
+  },
+  {
+    check: 'refunded_order_gives_back_its_price',
+    does: 'a refunded order gives back money that was never its own',
+    sql: `update refunds set reason = 'by_shop' where payment_id = 'pay-before'`,
+    subject: id(11),
+  },
+  {
+    check: 'refunded_order_gives_back_its_price',
+    does: 'a refunded order gives back less than it cost',
+    sql: ['payments', 'payment_events', 'refunds']
+      .map((table) => `update ${table} set amount = amount - 1 where payment_id = 'pay-returned'`)
+      .join(';'),
+    subject: id(11),
+  },
+  {
+    check: 'applied_payment_has_paid_order',
+    does: 'the payment of a refunded order is kept',
+    sql: payment('pay-kept', 11, PRICE, 'APPLIED'),
+    subject: 'pay-kept',
+  },
+  {
     check: 'applied_payment_has_paid_order',
     does: 'a payment is applied to no order',
     sql: `update payments set status = 'APPLIED' where payment_id = 'pay-young'`,
@@ -99,6 +126,12 @@ export const ofMoney: Mutation[] = [
     check,
     does: `a refund has ${change}`,
     sql: `update refunds set refund_id = '${id(40)}', ${change} where payment_id = 'pay-late'`,
+    subject: id(40),
+  })),
+  ...['by_shop', 'at_provider', 'refunded'].map((reason) => ({
+    check: 'refund_reason_is_true',
+    does: `a refund is ${reason} of an order that expired`,
+    sql: `update refunds set refund_id = '${id(40)}', reason = '${reason}' where payment_id = 'pay-late'`,
     subject: id(40),
   })),
   {

@@ -49,6 +49,16 @@ export const ofSale: Mutation[] = [
   },
   ...[
     ['a cancelled order has no reason', `reason = null where reservation_id = '${id(6)}'`, id(6)],
+    [
+      'a refunded order does not say what became of its units',
+      `units_returned = null where reservation_id = '${id(11)}'`,
+      id(11),
+    ],
+    [
+      'a paid order says that its units were returned',
+      `units_returned = true where reservation_id = '${id(2)}'`,
+      id(2),
+    ],
     ['a paid order has a reason', `reason = 'no_room' where reservation_id = '${id(2)}'`, id(2)],
     ['a live order is marked as released', `gate_released_at = now() where reservation_id = '${id(2)}'`, id(2)],
     ['an order ends before it begins', `expires_at = reserved_at where reservation_id = '${id(4)}'`, id(4)],
@@ -135,6 +145,18 @@ export const ofSale: Mutation[] = [
     does: 'an order that was cancelled before it took anything gives back, another does not',
     sql: `delete from ledger_entries where reservation_id = '${id(4)}' and delta < 0; ${entry(6, -1)}`,
     subject: id(6),
+  },
+  {
+    check: 'order_given_back_once',
+    does: 'a refunded order gives back as an expiry',
+    sql: `update ledger_entries set kind = 'expiry' where reservation_id = '${id(11)}' and delta < 0`,
+    subject: id(11),
+  },
+  {
+    check: 'order_given_back_once',
+    does: 'one refunded order gives back nothing, a paid one does',
+    sql: `delete from ledger_entries where reservation_id = '${id(11)}' and delta < 0; ${entry(2, -1)}`,
+    subject: id(11),
   },
   {
     check: 'closed_sale_has_nothing_pending',

@@ -10,11 +10,13 @@ export type Order = {
   sale: string;
   user: string;
   qty: number;
-  status: 'PENDING_PAYMENT' | 'PAID' | 'EXPIRED' | 'CANCELLED' | 'REJECTED';
+  status: 'PENDING_PAYMENT' | 'PAID' | 'EXPIRED' | 'CANCELLED' | 'REJECTED' | 'REFUNDED';
   reason?: string;
   /** For a CANCELLED one: written from the hold, before there was an order to take anything. */
   untaken?: boolean;
   duplicateOf?: string;
+  /** For a REFUNDED one. */
+  unitsReturned?: boolean;
 };
 type Refund = { reason: string; status: string; due?: string };
 type Payment = { id: string; reservation: string; amount: number; status: string; refund?: Refund };
@@ -45,6 +47,8 @@ export const order = {
     reason: 'duplicate_buyer',
     duplicateOf: id(2),
   },
+  returned: { id: id(11), sale: 'live', user: 'hal', qty: 1, status: 'REFUNDED', unitsReturned: true },
+  withdrawn: { id: id(12), sale: 'live', user: 'ida', qty: 2, status: 'REFUNDED', unitsReturned: false },
   old: { id: id(9), sale: 'closed', user: 'ann', qty: 2, status: 'PAID' },
 } satisfies Record<string, Order>;
 
@@ -61,6 +65,10 @@ const payments: Payment[] = [
   owed('pay-cancelled', 5, 2 * PRICE, 'cancelled', 'PENDING'),
   owed('pay-refused', 7, PRICE, 'rejected', 'SUBMITTED'),
   owed('pay-short', 1, 2 * PRICE - 1, 'amount_mismatch', 'FAILED'),
+  owed('pay-returned', 11, PRICE, 'by_shop', 'SUCCEEDED'),
+  owed('pay-withdrawn', 12, 2 * PRICE, 'at_provider', 'SUCCEEDED'),
+  owed('pay-before', 11, PRICE, 'already_paid', 'SUCCEEDED'),
+  owed('pay-after', 12, 2 * PRICE, 'refunded', 'PENDING'),
   owed('pay-unknown', 99, 7, 'unknown_reservation', 'SUCCEEDED'),
 ];
 
@@ -105,12 +113,12 @@ export async function writeLedger(db: pg.Client): Promise<void> {
 export async function writeOrder(db: pg.Client, one: Order): Promise<void> {
   await db.query(
     `insert into sale_orders (reservation_id, sale_id, user_id, qty, amount, currency, status, reason, live_reservation_id,
-                              reserved_at, expires_at, gate_released_at)
-     values ($1, $2, $3, $4::int, $4::int * ${PRICE}, 'EUR', $5, $6, $7, to_timestamp($8 / 1000.0), to_timestamp($9 / 1000.0),
-             case when $5 in ('EXPIRED', 'CANCELLED', 'REJECTED') then now() end)`,
+                              reserved_at, expires_at, units_returned, gate_released_at)
+     values ($1, $2, $3, $4::int, $4::int * ${PRICE}, 'EUR', $5, $6, $7, to_timestamp($8 / 1000.0), to_timestamp($9 / 1000.0), $10,
+             case when $5 in ('EXPIRED', 'CANCELLED', 'REJECTED', 'REFUNDED') then now() end)`,
     [
       ...[one.id, one.sale, one.user, one.qty, one.status, one.reason ?? null, one.duplicateOf ?? null],
-      ...[reservedAt, reservedAt + HOLD_MS],
+      ...[reservedAt, reservedAt + HOLD_MS, one.unitsReturned ?? null],
     ],
   );
   const entry = (kind: string, delta: number) =>
@@ -121,6 +129,7 @@ export async function writeOrder(db: pg.Client, one: Order): Promise<void> {
   await entry('order', one.qty);
   if (one.status === 'EXPIRED') await entry('expiry', -one.qty);
   if (one.status === 'CANCELLED') await entry('cancel', -one.qty);
+  if (one.status === 'REFUNDED') await entry('refund', -one.qty);
 }
 
 async function writePayment(

@@ -18,6 +18,10 @@ const wrong: [name: string, values: string[]][] = [
   ['SQS_QUEUE_URL', ['', 'sqs://x', 'my-queue']],
   ['SQS_ENDPOINT', ['x', 'ftp://x']],
   ['PAYMENT_PROVIDER_URL', ['x', 'file:///etc/passwd']],
+  ['PAYMENT_PROVIDER', ['paypal', 'Stripe']],
+  ['STRIPE_SECRET_KEY', ['pk_test_12345678', 'sk_12345678', `sk_test_12345678 sk_live_12345678`]],
+  ['STRIPE_WEBHOOK_SECRET', ['secret', 'whsec_12345678 cut']],
+  ['CHECKOUT_SUCCESS_URL', ['shop/thanks', 'javascript:alert(1)']],
   ['PORT', ['x', '-1', '65536', '1.5', '3000 ; rm', '8o8o']],
   ['LOG_LEVEL', ['loud', 'INFO']],
   ['AUTH_MODE', ['open', 'None']],
@@ -44,6 +48,16 @@ test.each(wrong)('%s: %j are each refused, by name', (name, values) => {
   }
 });
 
+const stripe = {
+  PAYMENT_PROVIDER: 'stripe',
+  STRIPE_SECRET_KEY: 'sk_test_12345678',
+  CHECKOUT_SUCCESS_URL: 'https://shop.example/thanks',
+  CHECKOUT_CANCEL_URL: 'https://shop.example/basket',
+};
+test('Stripe with what it needs', () => {
+  expect(readConfig({ ...good, ...stripe })).toMatchObject({ STRIPE_SECRET_KEY: ['sk_test_12345678'] });
+});
+
 const unfit: [string, Record<string, string>, RegExp][] = [
   ['open to anybody in production', { AUTH_MODE: 'none', NODE_ENV: 'production' }, /AUTH_MODE=none/],
   ['keep-alive shorter than the balancer’s', { KEEP_ALIVE_MS: '60000' }, /KEEP_ALIVE_MS must be longer/],
@@ -54,6 +68,14 @@ const unfit: [string, Record<string, string>, RegExp][] = [
   ['lost before it is sent again', { LOST_GRACE_MS: '5000' }, /LOST_GRACE_MS must be longer/],
   ['visible while it is recorded', { QUEUE_VISIBILITY_SECONDS: '7' }, /QUEUE_VISIBILITY_SECONDS must be longer/],
   ['no time to stop', { SHUTDOWN_DELAY_MS: '13000' }, /SHUTDOWN_DEADLINE_MS must be longer than SHUTDOWN_DELAY_MS/],
+  ...Object.keys(stripe)
+    .slice(1)
+    .map((name): (typeof unfit)[number] => [
+      `Stripe without ${name}`,
+      { ...stripe, [name]: '' },
+      /PAYMENT_PROVIDER=stripe needs/,
+    ]),
+  ['two providers', { ...stripe, PAYMENT_PROVIDER_URL: 'http://127.0.0.1:1' }, /PAYMENT_PROVIDER_URL is of/],
   ['a poll beyond the end', { QUEUE_WAIT_SECONDS: '15' }, /SHUTDOWN_DEADLINE_MS must be longer than QUEUE_WAIT/],
 ];
 test.each(unfit)('%s: refused, with the reason', (_, changes, reason) => {

@@ -26,12 +26,8 @@ export function readDoc(path: string): Doc {
 }
 
 export const docs = [
-  'README.md',
-  'ARCHITECTURE.md',
-  'CHANGELOG.md',
-  'CONTRIBUTING.md',
-  'docs/operations.md',
-  'docs/integration.md',
+  ...['README.md', 'ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md'],
+  ...['docs/operations.md', 'docs/integration.md', 'docs/payment.md'],
 ].map(readDoc);
 
 export function docAt(path: string): Doc {

@@ -189,7 +189,11 @@ describe('its life', () => {
       state: 'open',
       gate: { state: 'open', stock: 8, held: 2, forfeited: 0, total: 10, unqueued: 0 },
       queue: { waiting: expect.any(Number) as number, inFlight: expect.any(Number) as number, deadLetters: 0 },
-      ledger: { total: 10, sold: 2, byStatus: { PENDING_PAYMENT: 0, PAID: 2, EXPIRED: 0, CANCELLED: 0, REJECTED: 0 } },
+      ledger: {
+        total: 10,
+        sold: 2,
+        byStatus: { PENDING_PAYMENT: 0, PAID: 2, EXPIRED: 0, CANCELLED: 0, REJECTED: 0, REFUNDED: 0 },
+      },
       away: [],
     });
     expectProblem(await admin(api, 'GET', `/${newId()}`), 'sale_not_found');

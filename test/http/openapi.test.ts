@@ -66,6 +66,7 @@ test('every route is there, with what it is for, who may call it, and what it re
     '/admin/sales/{saleId}/end': 'post',
     '/admin/sales/{saleId}/close': 'post',
     '/admin/sales/{saleId}/orders': 'get',
+    '/admin/sales/{saleId}/orders/{reservationId}/refund': 'post',
     '/webhooks/payments': 'post',
   };
   const found = Object.entries(document.paths).map(([path, methods]) => [path, Object.keys(methods).sort().join(' ')]);
@@ -148,6 +149,12 @@ test('real answers keep to it, good ones and refusals', async () => {
   check('delete', reservation, await ask(api, reservationUrl(won), { method: 'DELETE' }));
 
   check('get', '/admin/sales/{saleId}/orders', await admin(api, 'GET', `/${saleId}/orders`));
+  const refund = `/${saleId}/orders/${won.reservationId}/refund`;
+  for (const returnUnits of [true, true, false, 'yes']) {
+    check('post', `${one}/orders/{reservationId}/refund`, await admin(api, 'POST', refund, { returnUnits }));
+  }
+  check('get', reservation, await ask(api, reservationUrl(won)));
+  check('get', '/admin/sales/{saleId}/orders', await admin(api, 'GET', `/${saleId}/orders?status=REFUNDED`));
   check('get', '/admin/sales/{saleId}/orders', await admin(api, 'GET', `/${saleId}/orders?status=EXPIRED`));
   check('get', '/admin/sales/{saleId}/orders', await admin(api, 'GET', `/${saleId}/orders?limit=0`));
   check('get', one, await admin(api, 'GET', `/${saleId}`));

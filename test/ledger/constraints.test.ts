@@ -16,7 +16,7 @@ afterAll(async () => {
 });
 
 const id = (n: number) => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
-const [PENDING, PAID, EXPIRED, CANCELLED, REJECTED, NEW] = [1, 2, 3, 4, 5, 9].map(id);
+const [PENDING, PAID, EXPIRED, CANCELLED, REJECTED, REFUNDED, NEW] = [1, 2, 3, 4, 5, 6, 9].map(id);
 
 const SOUND = `
   insert into sales (sale_id, name, starts_at, ends_at, hold_seconds, max_per_reservation, price_amount, currency)
@@ -28,6 +28,8 @@ const SOUND = `
            ('${EXPIRED}', 's', 'cleo', 1, 500, 'EUR', 'EXPIRED', null, now(), now() + '1 min'),
            ('${CANCELLED}', 's', 'dan', 1, 500, 'EUR', 'CANCELLED', 'by_buyer', now(), now() + '1 min'),
            ('${REJECTED}', 's', 'eve', 1, 500, 'EUR', 'REJECTED', 'no_room', now(), now() + '1 min');
+  insert into sale_orders (reservation_id, sale_id, user_id, qty, amount, currency, status, units_returned, reserved_at, expires_at)
+    values ('${REFUNDED}', 's', 'gus', 1, 500, 'EUR', 'REFUNDED', true, now(), now() + '1 min');
   insert into ledger_entries (sale_id, reservation_id, kind, delta)
     values ('s', '${PENDING}', 'order', 1), ('s', '${PAID}', 'order', 2), ('s', '${EXPIRED}', 'order', 1),
            ('s', '${EXPIRED}', 'expiry', -1);
@@ -60,6 +62,9 @@ async function refusal(sql: string): Promise<string | null> {
   }
 }
 
+const UNITS = 'refunded_says_what_became_of_its_units';
+const UNITS_KEPT = '23000 order …: what became of its units cannot change';
+
 /** An order with some members changed. */
 function order(but: Record<string, string> = {}): string {
   const row = {
@@ -71,6 +76,16 @@ function order(but: Record<string, string> = {}): string {
 }
 const entry = (of: string | undefined, kind: string, delta: number) =>
   `insert into ledger_entries (sale_id, reservation_id, kind, delta) values ('s', '${of ?? ''}', '${kind}', ${delta})`;
+const page = (but: Record<string, string>) => {
+  const row = {
+    reservation_id: `'${NEW ?? ''}'`,
+    sale_id: `'s'`,
+    hold_expires_at: 'now()',
+    expires_at: 'now()',
+    ...but,
+  };
+  return `insert into checkout_pages (${Object.keys(row).join()}) values (${Object.values(row).join()})`;
+};
 const payment = (idText: string, but: Record<string, string> = {}) => {
   const row = { amount: '500', currency: `'EUR'`, status: `'PARKED'`, reservation_id: `'${PENDING ?? ''}'`, ...but };
   return `insert into payments (payment_id, ${Object.keys(row).join()}) values ('${idText}', ${Object.values(row).join()})`;
@@ -133,6 +148,9 @@ const refused: [what: string, sql: string, by: string][] = [
     order({ live_reservation_id: `'${PAID ?? ''}'` }),
     `${CHECK} duplicate_names_the_live_one`,
   ],
+  ['a refund that does not say what became of the units', order({ status: `'REFUNDED'` }), `${CHECK} ${UNITS}`],
+  ['a paid order whose units were returned', set('units_returned = true', PAID), `${CHECK} ${UNITS}`],
+  ['returned units that leave the sale after all', set('units_returned = false', REFUNDED), UNITS_KEPT],
   ['a live order whose hold was released', set('gate_released_at = now()', PENDING), `${CHECK} live_is_not_released`],
   ['a paid order whose hold was released', set('gate_released_at = now()', PAID), `${CHECK} live_is_not_released`],
 
@@ -152,6 +170,7 @@ const refused: [what: string, sql: string, by: string][] = [
   ['a reservation gives back twice', entry(EXPIRED, 'cancel', -1), `${UNIQUE} one_giving_back`],
   ['an entry that takes by expiry', entry(CANCELLED, 'expiry', 1), `${CHECK} delta_fits_kind`],
   ['an entry that gives back by order', entry(CANCELLED, 'order', -1), `${CHECK} delta_fits_kind`],
+  ['an entry that takes by refund', entry(CANCELLED, 'refund', 1), `${CHECK} delta_fits_kind`],
   ['an entry of nothing', entry(CANCELLED, 'order', 0), `${CHECK} delta_fits_kind`],
   ['an unknown kind of entry', entry(CANCELLED, 'gift', -1), `${CHECK} ledger_entries_kind_check`],
   ['an entry of no order', entry(NEW, 'order', 1), `${FOREIGN} ledger_entries_reservation_id_fkey`],
@@ -189,6 +208,18 @@ const refused: [what: string, sql: string, by: string][] = [
   ],
   ['a payment removed under its refund', `delete from payments`, `${FOREIGN} exactly_what_was_captured`],
 
+  ['a page without an address', page({ session_id: `'cs_1'` }), `${CHECK} made_as_a_whole`],
+  ['a page that was never made, closed', page({ closed_at: 'now()' }), `${CHECK} only_what_was_made_is_closed`],
+  ['a page without a name', page({ session_id: `''`, url: `'u'` }), `${CHECK} checkout_pages_session_id_check`],
+  ['a page with an empty address', page({ session_id: `'cs_1'`, url: `''` }), `${CHECK} checkout_pages_url_check`],
+  ['attempts to close a page below nothing', page({ attempts: '-1' }), `${CHECK} checkout_pages_attempts_check`],
+  ['a page of no sale', page({ sale_id: `'none'` }), `${FOREIGN} checkout_pages_sale_id_fkey`],
+  [
+    'one page for two reservations',
+    [PENDING, PAID].map((of) => page({ reservation_id: `'${of ?? ''}'`, session_id: `'cs_1'`, url: `'u'` })).join(';'),
+    `${UNIQUE} checkout_pages_session_id_key`,
+  ],
+
   ['an event id twice', `insert into payment_events select * from payment_events`, `${UNIQUE} payment_events_pkey`],
   ['an event without an id', `update payment_events set event_id = ''`, `${CHECK} payment_events_event_id_check`],
   ['an unknown event', `update payment_events set type = 'order.shipped'`, `${CHECK} payment_events_type_check`],
@@ -217,15 +248,20 @@ test.each(refused)('refused: %s', async (_, sql, by) => {
 });
 
 describe('an order resolves once', () => {
-  const from = { PENDING_PAYMENT: PENDING, PAID, EXPIRED, CANCELLED, REJECTED };
+  const from = { PENDING_PAYMENT: PENDING, PAID, EXPIRED, CANCELLED, REJECTED, REFUNDED };
   type Status = keyof typeof from;
   const statuses = Object.keys(from) as Status[];
   const legal: Status[] = ['PAID', 'EXPIRED', 'CANCELLED'];
   const reason = { CANCELLED: `'by_buyer'`, REJECTED: `'no_room'` } as Partial<Record<Status, string>>;
 
   test.each(statuses.flatMap((a) => statuses.map((b) => [a, b] as const)))('%s to %s', async (a, b) => {
-    const answer = await refusal(set(`status = '${b}', reason = ${reason[b] ?? 'null'}`, from[a]));
-    const may = a === b || (a === 'PENDING_PAYMENT' && legal.includes(b));
+    const answer = await refusal(
+      set(
+        `status = '${b}', reason = ${reason[b] ?? 'null'}, units_returned = ${b === 'REFUNDED' ? 'true' : 'null'}`,
+        from[a],
+      ),
+    );
+    const may = a === b || (a === 'PENDING_PAYMENT' && legal.includes(b)) || (a === 'PAID' && b === 'REFUNDED');
     expect(answer).toBe(may ? null : `23000 order …: ${a} cannot become ${b}`);
   });
 });

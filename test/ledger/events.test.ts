@@ -10,6 +10,7 @@ import { sweep } from '../../src/keeper/sweep.ts';
 import { applyEvent } from '../../src/ledger/payments.ts';
 import { cancelReservation } from '../../src/operations/cancel.ts';
 import { finish } from '../../src/operations/finish.ts';
+import { RefundConflict, refundReservation } from '../../src/operations/refund.ts';
 import { recordHolds } from '../../src/worker/record.ts';
 import { books, event, expectSound, madeUp, moveBack, newSale, openHouse, win, type House } from './house.ts';
 
@@ -45,6 +46,10 @@ const arrange = {
     await recordHolds(house.stores, [hold]);
     await cancelReservation(house.stores, hold);
   },
+  REFUNDED: async (hold) => {
+    await arrange.PAID(hold);
+    await refundReservation(house.stores, hold, true);
+  },
   REJECTED: async (hold) => {
     // The gate forgot a hold that took nearly all, and promised what the ledger does not have.
     const forgotten = madeUp(hold.saleId, 'forgotten', { qty: TOTAL - QTY + 1 });
@@ -60,6 +65,12 @@ const paid = (hold: Hold, but: Partial<KnownEvent> = {}) =>
   event(hold, 'payment.succeeded', { paymentId: `pay-${hold.reservationId}`, ...but });
 /** Money that came in any case: this much is owed back or parked, whatever the status. */
 const money = (hold: Hold, but: Partial<KnownEvent>) => report(paid(hold, but));
+
+/** What is not PAID is refused. */
+const refundByShop = (hold: Hold, returnUnits: boolean) =>
+  refundReservation(house.stores, hold, returnUnits).catch((error: unknown) => {
+    expect(error).toBeInstanceOf(RefundConflict);
+  });
 
 const happen: Record<string, (hold: Hold) => Promise<unknown>> = {
   'message again': (hold) => recordHolds(house.stores, [hold]),
@@ -112,6 +123,21 @@ const happen: Record<string, (hold: Hold) => Promise<unknown>> = {
     await report(paid(hold));
     await report(event(hold, 'refund.succeeded'));
   },
+  'refund.succeeded, then the payment': async (hold) => {
+    await report(event(hold, 'refund.succeeded'));
+    await report(paid(hold));
+  },
+  'payment and refund.succeeded of a part': async (hold) => {
+    await report(paid(hold));
+    await report(event(hold, 'refund.succeeded', { amount: hold.amount - 1 }));
+  },
+  'payment and refund.succeeded, then failed': async (hold) => {
+    await report(paid(hold));
+    await report(event(hold, 'refund.succeeded'));
+    await report(event(hold, 'refund.failed'));
+  },
+  'refunded by the shop': (hold) => refundByShop(hold, true),
+  'refunded by the shop, its units out of the sale': (hold) => refundByShop(hold, false),
   'payment and refund.failed, then succeeded': async (hold) => {
     await report(paid(hold));
     await report(event(hold, 'refund.failed'));
@@ -126,12 +152,14 @@ const SAME = {
   PAID: 'PAID; first APPLIED',
   EXPIRED: 'EXPIRED',
   CANCELLED: 'CANCELLED',
+  REFUNDED: 'REFUNDED; first OWED by_shop PENDING',
   REJECTED: 'REJECTED',
 } satisfies Record<Status, string>;
 const owed = (of: string, status = 'PENDING') => ({
   PAID: `PAID; first APPLIED; ${of} already_paid ${status}`,
   EXPIRED: `EXPIRED; ${of} expired ${status}`,
   CANCELLED: `CANCELLED; ${of} cancelled ${status}`,
+  REFUNDED: `REFUNDED; first OWED by_shop PENDING; ${of} refunded ${status}`,
   REJECTED: `REJECTED; ${of} rejected ${status}`,
 });
 const mismatch = {
@@ -140,6 +168,8 @@ const mismatch = {
   PENDING_PAYMENT: 'PENDING_PAYMENT; pay OWED amount_mismatch PENDING',
 };
 const captured = { ...owed('pay OWED'), none: 'none; pay PARKED', PENDING_PAYMENT: 'PAID; pay APPLIED' };
+
+const WITHDRAWN = 'REFUNDED; pay OWED at_provider SUCCEEDED';
 
 /** Order; then each payment with its status and, if it is owed back, why and how far the refund is. */
 const expected: Record<keyof typeof happen, Record<Status, string>> = {
@@ -160,6 +190,7 @@ const expected: Record<keyof typeof happen, Record<Status, string>> = {
     PAID: 'PAID; first APPLIED; pay OWED already_paid PENDING; second OWED already_paid PENDING',
     EXPIRED: 'EXPIRED; pay OWED expired PENDING; second OWED expired PENDING',
     CANCELLED: 'CANCELLED; pay OWED cancelled PENDING; second OWED cancelled PENDING',
+    REFUNDED: 'REFUNDED; first OWED by_shop PENDING; pay OWED refunded PENDING; second OWED refunded PENDING',
     REJECTED: 'REJECTED; pay OWED rejected PENDING; second OWED rejected PENDING',
   },
   'the same event again': captured,
@@ -178,13 +209,27 @@ const expected: Record<keyof typeof happen, Record<Status, string>> = {
   'payment and refund.succeeded': {
     ...owed('pay OWED', 'SUCCEEDED'),
     none: 'none; pay PARKED',
-    PENDING_PAYMENT: 'PAID; pay APPLIED',
+    PENDING_PAYMENT: WITHDRAWN, // made at the provider, without us
+  },
+  'refund.succeeded, then the payment': {
+    ...captured, // our own refund is yet to be made: the provider is asked, and knows of it
+    PENDING_PAYMENT: WITHDRAWN,
+  },
+  'payment and refund.succeeded of a part': {
+    ...captured,
   },
   'payment and refund.failed, then succeeded': {
     ...owed('pay OWED', 'FAILED'), // final: a person looks
     none: 'none; pay PARKED',
-    PENDING_PAYMENT: 'PAID; pay APPLIED',
+    PENDING_PAYMENT: WITHDRAWN,
   },
+  'payment and refund.succeeded, then failed': {
+    ...owed('pay OWED', 'FAILED'), // the buyer's bank refused it later
+    none: 'none; pay PARKED',
+    PENDING_PAYMENT: 'REFUNDED; pay OWED at_provider FAILED',
+  },
+  'refunded by the shop': { ...SAME, PAID: 'REFUNDED; first OWED by_shop PENDING' },
+  'refunded by the shop, its units out of the sale': { ...SAME, PAID: 'REFUNDED; first OWED by_shop PENDING' },
 };
 
 /** What each status has taken of the sale: the journal, what is sold, and the gate's stock, held and forfeited. */
@@ -195,11 +240,12 @@ const TAKEN = {
   EXPIRED: { journal: [QTY, -QTY], sold: 0, gate: [TOTAL, 0, 0] },
   CANCELLED: { journal: [QTY, -QTY], sold: 0, gate: [TOTAL, 0, 0] },
   REJECTED: { journal: [], sold: 0, gate: [TOTAL - QTY, 0, QTY] },
+  REFUNDED: { journal: [QTY, -QTY], sold: 0, gate: [TOTAL, 0, 0] },
 } satisfies Record<Status, object>;
 
 async function found(hold: Hold) {
-  const { rows: orders } = await house.db.query<{ status: Status; marked: boolean }>(
-    `select status, gate_released_at is not null as marked from sale_orders where reservation_id = $1`,
+  const { rows: orders } = await house.db.query<{ status: Status; marked: boolean; withdrawn: boolean }>(
+    `select status, gate_released_at is not null as marked, units_returned is false as withdrawn from sale_orders where reservation_id = $1`,
     [hold.reservationId],
   );
   const { rows: payments } = await house.db.query<{ said: string }>(
@@ -217,6 +263,7 @@ async function found(hold: Hold) {
     says: [order?.status ?? 'none', ...payments.map(({ said }) => said)].join('; '),
     status: order?.status ?? ('none' as const),
     marked: order?.marked ?? false,
+    withdrawn: order?.withdrawn ?? false,
     taken: { journal: journal.map(({ delta }) => delta), sold, gate: [stock, held, forfeited] },
   };
 }
@@ -233,8 +280,13 @@ describe.each(STATUSES)('%s', (status) => {
     expect(now.says).toBe(expected[name]?.[status]);
     // Written from the hold, before there was an order: it took nothing.
     const early = status === 'none' && now.status === 'CANCELLED';
-    expect(now.taken).toEqual(early ? { ...TAKEN.CANCELLED, journal: [] } : TAKEN[now.status]);
-    expect(now.marked, 'seen to be free at the gate').toBe(['EXPIRED', 'CANCELLED', 'REJECTED'].includes(now.status));
+    const taken = early ? { ...TAKEN.CANCELLED, journal: [] } : TAKEN[now.status];
+    expect(now.taken).toEqual(now.withdrawn ? { ...taken, gate: [TOTAL - QTY, 0, 0] } : taken);
+    expect(now.withdrawn).toBe(
+      now.says.includes('at_provider') || (name.endsWith('out of the sale') && status === 'PAID'),
+    );
+    const over = ['EXPIRED', 'CANCELLED', 'REJECTED', 'REFUNDED'];
+    expect(now.marked, 'seen to be free at the gate').toBe(over.includes(now.status));
   });
 });
 

@@ -8,6 +8,11 @@ import { dumpSchema } from '../../scripts/lib/schema.js';
 import { checkSchema, migrate, SchemaMismatch } from '../../src/ledger/migrate.ts';
 import { databaseAt } from '../support/stores.ts';
 
+/** Every migration there is, in order. */
+const ALL = readdirSync(join(import.meta.dirname, '../../migrations'))
+  .map((file) => file.replace(/\.sql$/, ''))
+  .sort();
+
 let admin: pg.Client;
 let url: string;
 let db: pg.Client;
@@ -30,11 +35,6 @@ afterEach(async () => {
   await db.end();
   await admin.query(`drop database ${new URL(url).pathname.slice(1)} with (force)`);
 });
-
-/** In the order in which they are applied. */
-const ALL = readdirSync(join(import.meta.dirname, '../../migrations'))
-  .map((file) => file.replace(/\.sql$/, ''))
-  .sort();
 
 const records = async () => (await db.query<{ name: string }>('select name from schema_migrations order by id')).rows;
 

@@ -356,6 +356,28 @@ describe('a process that is killed', () => {
   });
 });
 
+describe('paid after its time', () => {
+  test('when the unit is sold to somebody else: one refund, a state that says so, and the other keeps the unit', async () => {
+    const saleId = await newSale(house, { total: 1 });
+    const late = await win(house, saleId, 'ann');
+    await recordHolds(house.stores, [late]);
+    await moveBack(house, late, 3_600_000);
+    await sweep(house.stores, 10);
+    const next = await win(house, saleId, 'bob');
+    await recordHolds(house.stores, [next]);
+    for (const eventId of ['once', 'again']) {
+      await applyEvent(house.pool, event(late, 'payment.succeeded', { eventId: `${late.reservationId} ${eventId}` }));
+    }
+    const { rows } = await house.db.query(`select reason from refunds where payment_id = 'pay-' || $1::text`, [
+      late.reservationId,
+    ]);
+    expect(rows).toEqual([{ reason: 'expired' }]);
+    expect(await orderOf(house, late)).toMatchObject({ status: 'EXPIRED' });
+    await applyEvent(house.pool, event(next, 'payment.succeeded'));
+    expect(await orderOf(house, next)).toMatchObject({ status: 'PAID' });
+  });
+});
+
 describe('what was promised', () => {
   test('is what is paid: a price and a hold time changed in mid-sale touch new holds only', async () => {
     const saleId = await newSale(house, { holdSeconds: 600 });

@@ -7,7 +7,7 @@ export const HOUR = 3_600_000;
 export const GRACES = { mark: HOUR, lost: 3 * HOUR, hold: 10 * HOUR, parked: 20 * HOUR };
 export const MAX_QTY = 3;
 
-export type Status = 'PENDING_PAYMENT' | 'PAID' | 'EXPIRED' | 'CANCELLED';
+export type Status = 'PENDING_PAYMENT' | 'PAID' | 'EXPIRED' | 'CANCELLED' | 'REFUNDED';
 export type Reservation = {
   id: string;
   user: string;
@@ -18,6 +18,8 @@ export type Reservation = {
   left: number;
   /** Undefined while there is no order. */
   status: Status | undefined;
+  /** Of a REFUNDED one. */
+  unitsReturned?: boolean;
   atGate: boolean;
   /** Milliseconds since it was marked; undefined when the queue has it. */
   mark: number | undefined;
@@ -33,6 +35,8 @@ type ParkedCancel = { reservationId: string; age: number };
 
 export class Model {
   total: number;
+  /** What the gate has yet to hear of: units that left the sale. */
+  gateBehind = 0;
   price: number;
   holdMs = GRACES.hold;
   paused = false;
@@ -62,7 +66,7 @@ export class Model {
     if (this.holderOf(user)) return 'dup';
     if (this.paused) return 'paused';
     if (qty > MAX_QTY) return 'qty_over_limit';
-    return qty > this.total - this.heldUnits() ? 'sold_out' : 'ok';
+    return qty > this.total + this.gateBehind - this.heldUnits() ? 'sold_out' : 'ok';
   }
 
   reserve(id: string, user: string, qty: number): void {
@@ -105,9 +109,26 @@ export class Model {
 
   /** The gate's part of an order that has ended. */
   giveBack(one: Reservation): void {
-    if (one.status !== 'EXPIRED' && one.status !== 'CANCELLED') return;
+    if (one.status !== 'EXPIRED' && one.status !== 'CANCELLED' && one.status !== 'REFUNDED') return;
+    if (one.status === 'REFUNDED' && one.atGate) this.gateBehind = 0; // the total comes first
     one.atGate = false;
     one.mark = undefined;
+  }
+
+  /** The shop gives the money back. @returns what it is answered */
+  refund(one: Reservation, returnUnits: boolean): 'refunded' | 'known' | 'not_paid' | 'refunded_otherwise' {
+    if (one.status === 'REFUNDED') return one.unitsReturned === returnUnits ? 'known' : 'refunded_otherwise';
+    if (one.status !== 'PAID') return 'not_paid';
+    one.status = 'REFUNDED';
+    one.unitsReturned = returnUnits;
+    if (!returnUnits) {
+      this.total -= one.qty;
+      this.gateBehind += one.qty;
+    }
+    for (const payment of this.payments.values()) {
+      if (payment.reservationId === one.id && payment.status === 'APPLIED') payment.status = 'OWED';
+    }
+    return 'refunded';
   }
 
   cancel(id: string): void {

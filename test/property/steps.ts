@@ -9,10 +9,12 @@ import { resend } from '../../src/keeper/resend.ts';
 import { sweep } from '../../src/keeper/sweep.ts';
 import { cancel, expireDue } from '../../src/ledger/orders.ts';
 import { applyEvent, settleParked } from '../../src/ledger/payments.ts';
+import { refundOrder } from '../../src/ledger/refunding.ts';
 import { getSale } from '../../src/ledger/sales.ts';
 import { cancelReservation } from '../../src/operations/cancel.ts';
 import { enqueue } from '../../src/operations/enqueue.ts';
 import { finish } from '../../src/operations/finish.ts';
+import { refundReservation } from '../../src/operations/refund.ts';
 import { putSale, SaleConflict, setState } from '../../src/operations/sales.ts';
 import { QueueUnavailable } from '../../src/queue/producer.ts';
 import { recordHolds } from '../../src/worker/record.ts';
@@ -51,6 +53,7 @@ const SWEEP = step('sweep', { how: fc.constantFrom('once', 'twice at once', 'die
 const RESEND = step('resend', { fate });
 const PARKED = step('parked', {});
 const REFUND = step('refund', { failing: fc.boolean() });
+const GIVE_BACK = step('give the money back', { which: pick, returnUnits: fc.boolean(), dies: fc.boolean() });
 const RECONCILE = step('reconcile', { fate });
 const RESIZE = step('resize', { total: fc.integer({ min: 0, max: 9 }) });
 const TERMS = step('terms', { price: fc.integer({ min: 0, max: 3 }), hours: fc.constantFrom(1, 10, 30) });
@@ -60,12 +63,13 @@ const PAUSE = step('pause', { paused: fc.boolean() });
 export const anyStep = fc.oneof(
   { weight: 8, arbitrary: PRESS },
   { weight: 6, arbitrary: DELIVER },
-  { weight: 4, arbitrary: PAY },
+  { weight: 5, arbitrary: PAY },
   { weight: 2, arbitrary: CANCEL },
   { weight: 2, arbitrary: GIVE_UP },
   { weight: 3, arbitrary: TIME },
   { weight: 3, arbitrary: SWEEP },
   { weight: 2, arbitrary: RESEND },
+  { weight: 2, arbitrary: GIVE_BACK },
   ...[LOSE, DECLINE, PARKED, REFUND, RECONCILE, RESIZE, TERMS, PAUSE],
 );
 export type AnyStep = typeof anyStep extends fc.Arbitrary<infer S> ? S : never;
@@ -110,6 +114,8 @@ export async function take(both: Both, one: AnyStep): Promise<void> {
       world.provider.failing = one.failing;
       await payRefunds(world.stores, world.provider, { backoffMs: HOUR, keyLifetimeMs: HOUR, batch: 100 });
       return;
+    case 'give the money back':
+      return giveMoneyBack(both, one.which, one.returnUnits, one.dies);
     case 'reconcile':
       return compare(both);
     case 'resize':
@@ -118,10 +124,12 @@ export async function take(both: Both, one: AnyStep): Promise<void> {
       model.price = one.price;
       model.holdMs = one.hours * HOUR;
       await putSale(world.stores, world.saleId, settingsOf(model));
+      model.gateBehind = 0;
       return;
     case 'pause':
       model.paused = one.paused;
       await setState(world.stores, world.saleId, one.paused ? 'paused' : 'open');
+      model.gateBehind = 0;
       return;
   }
 }
@@ -172,6 +180,24 @@ async function give(both: Both, which: number, dies: boolean): Promise<void> {
   else await cancelReservation(world.stores, wanted);
   model.cancel(one.id);
   if (!dies) model.giveBack(one);
+}
+
+/** One that dies after its commit leaves the rest to the keeper. */
+async function giveMoneyBack(both: Both, which: number, returnUnits: boolean, dies: boolean): Promise<void> {
+  const { world, model } = both;
+  const one = chosen(both, which);
+  if (one?.status === undefined) return;
+  const wanted = { reservationId: one.id, saleId: world.saleId };
+  const expected = model.refund(one, returnUnits);
+  if (dies && expected === 'refunded') {
+    await refundOrder(world.stores.pool, wanted, returnUnits);
+    return;
+  }
+  const answer: unknown = await refundReservation(world.stores, wanted, returnUnits).catch((error: unknown) => error);
+  if (expected === 'refunded' || expected === 'known')
+    expect(answer).toMatchObject({ status: 'REFUNDED', unitsReturned: returnUnits });
+  else expect(answer).toMatchObject({ code: expected });
+  if (expected === 'refunded') model.giveBack(one);
 }
 
 const payId = ({ world, model }: Both) =>
@@ -270,6 +296,7 @@ async function resize({ world, model }: Both, total: number): Promise<void> {
   } else {
     await put;
     model.total = total;
+    model.gateBehind = 0;
   }
 }
 

@@ -59,7 +59,7 @@ export class Provider implements PaymentProvider {
     if (this.failing) return Promise.reject(new ProviderUnavailable('made, and then nothing was heard'));
     return Promise.resolve({ status: 'SUCCEEDED', detail: null });
   };
-  lookUp: PaymentProvider['lookUp'] = (refundId) =>
+  lookUp: PaymentProvider['lookUp'] = ({ refundId }) =>
     Promise.resolve(this.made.has(refundId) ? { status: 'SUCCEEDED', detail: null } : undefined);
 }
 

@@ -3,9 +3,14 @@ import { expect } from 'vitest';
 import type { Hold } from '../../src/domain/reservation.ts';
 import { gateKeys } from '../../src/gate/keys.ts';
 import { applyEvent } from '../../src/ledger/payments.ts';
+import { refundOrder } from '../../src/ledger/refunding.ts';
 import { sweep } from '../../src/keeper/sweep.ts';
+import { cancelReservation } from '../../src/operations/cancel.ts';
+import { openCheckout } from '../../src/operations/checkout.ts';
+import { stripeProvider } from '../../src/provider/stripe.ts';
+import { KEY, startStripe, type StripeStandIn } from '../support/stripe.ts';
 import * as h from './house.ts';
-import { SALE, type Flow, type Scene } from './scene.ts';
+import { capture, SALE, type Flow, type Scene } from './scene.ts';
 
 const first = ({ told }: Scene): Hold => {
   const [hold] = told;
@@ -80,14 +85,31 @@ const refundIs =
     const asked = await fetch(`${provider.url}/refunds/${rows[0]?.id}`);
     expect(asked.status, 'the provider made it').toBe(madeByProvider ? 200 : 404);
   };
-/** The provider knows a payment only that was made with it. */
-const captured = async (scene: Scene) => {
-  const { reservationId, amount, currency } = first(scene);
-  const body = JSON.stringify({ paymentId: `pay-${reservationId}`, reservationId, amount, currency });
-  const headers = { 'content-type': 'application/json' };
-  const answer = await fetch(`${scene.provider.url}/payments`, { method: 'POST', headers, body });
-  expect(answer.status).toBe(201);
-};
+const captured = (scene: Scene) => capture(scene, first(scene));
+
+/** Stripe in place of the provider: the first winner has a page to pay on, and gives the hold up. */
+let stripe: StripeStandIn;
+async function givenUpWithPage(scene: Scene): Promise<void> {
+  const { house } = scene;
+  await ordered(scene);
+  stripe = await startStripe();
+  const urls = { CHECKOUT_SUCCESS_URL: 'https://shop.example/a', CHECKOUT_CANCEL_URL: 'https://shop.example/b' };
+  const env = { PAYMENT_PROVIDER: 'stripe', STRIPE_SECRET_KEY: KEY, STRIPE_API_BASE: stripe.url, ...urls };
+  Object.assign(house.settings, env, { PAYMENT_PROVIDER_URL: '' });
+  const [successUrl, cancelUrl] = [urls.CHECKOUT_SUCCESS_URL, urls.CHECKOUT_CANCEL_URL];
+  const options = { keys: [KEY], webhookSecrets: [], apiBase: stripe.url, successUrl, cancelUrl, timeoutMs: 10_000 };
+  const { checkout } = stripeProvider(options);
+  if (!checkout) throw new Error('Stripe makes pages');
+  await openCheckout(house.stores, checkout, first(scene), 10_000);
+  await cancelReservation(house.stores, first(scene));
+}
+const pageIs =
+  (atStripe: string, marked: boolean) =>
+  async ({ house }: Scene) => {
+    expect([...stripe.sessions.values()].map(({ status }) => status)).toEqual([atStripe]);
+    const { rows } = await house.db.query('select closed_at is not null as marked from checkout_pages');
+    expect(rows).toEqual([{ marked }]);
+  };
 
 const work = { command: ['work'] };
 const keep = { command: ['keep'] };
@@ -200,6 +222,19 @@ export const keepFlows: Flow[] = [
   },
   {
     ...keep,
+    point: 'total_at_gate',
+    doing: 'releasing what a refund took out of the sale',
+    before: async (scene) => {
+      await ordered(scene);
+      await apply('payment.succeeded')(scene);
+      await captured(scene);
+      await refundOrder(scene.house.pool, first(scene), false);
+    },
+    left: all(orderIs('REFUNDED', false), units({ stock: 1, held: 2 })), // not sold again in between
+    end: all(orderIs('REFUNDED', true), units({ stock: 3, held: 0, sold: 0 }), refundIs('SUCCEEDED', true)),
+  },
+  {
+    ...keep,
     point: 'adopted',
     doing: 'adopting',
     gateForgot: true,
@@ -223,6 +258,14 @@ export const keepFlows: Flow[] = [
       end: units({ stock: 3, held: 2, sold: 2 }),
     };
   }),
+  {
+    ...keep,
+    point: 'page_closed',
+    doing: 'closing the page of a hold that was given up',
+    before: givenUpWithPage,
+    left: pageIs('expired', false),
+    end: all(pageIs('expired', true), () => stripe.close()),
+  },
   {
     ...keep,
     point: 'refund_claimed',

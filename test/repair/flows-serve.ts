@@ -2,9 +2,10 @@
 import { expect } from 'vitest';
 import { Webhook } from 'standardwebhooks';
 import type { Hold } from '../../src/domain/reservation.ts';
+import { applyEvent } from '../../src/ledger/payments.ts';
 import { PRICE, SECRET } from '../ledger/house.ts';
 import * as h from './house.ts';
-import type { Flow, Scene } from './scene.ts';
+import { capture, type Flow, type Scene } from './scene.ts';
 
 const press = ({ saleId }: Scene) => ({
   method: 'POST',
@@ -35,6 +36,25 @@ const event = (type: string) => (scene: Scene) => {
     'webhook-signature': new Webhook(SECRET).sign(id, at, body),
   };
   return { method: 'POST', path: '/webhooks/payments', body, headers };
+};
+
+/** The first winner's order, paid. */
+const paid = async (scene: Scene) => {
+  await ordered(scene);
+  await capture(scene, first(scene));
+  await applyEvent(scene.house.pool, h.event(first(scene), 'payment.succeeded'));
+};
+const refund = (returnUnits: boolean) => (scene: Scene) => ({
+  method: 'POST',
+  path: `/admin/sales/${scene.saleId}/orders/${first(scene).reservationId}/refund`,
+  body: JSON.stringify({ returnUnits }),
+});
+/** Its money is given back, once. */
+const oneRefund = async (scene: Scene) => {
+  const { rows } = await scene.house.db.query('select reason from refunds where payment_id = $1', [
+    `pay-${first(scene).reservationId}`,
+  ]);
+  expect(rows).toEqual([{ reason: 'by_shop' }]);
 };
 
 const settings = (total: number) =>
@@ -161,6 +181,35 @@ export const serveFlows: Flow[] = [
     request: cancel,
     left: all(orderIs('CANCELLED', false), units({ held: 0, sold: 0, stock: 5 })),
     end: all(orderIs('CANCELLED', true), units({ held: 0, sold: 0, stock: 5 })),
+  },
+  {
+    ...serve,
+    point: 'order_ended',
+    doing: 'refunding, the units for sale again; nobody asks again',
+    before: paid,
+    request: refund(true),
+    left: all(orderIs('REFUNDED', false), units({ held: 2, sold: 0, stock: 3 }), oneRefund),
+    again: false,
+    end: all(orderIs('REFUNDED', true), units({ held: 0, sold: 0, stock: 5 }), oneRefund),
+  },
+  {
+    ...serve,
+    point: 'order_ended',
+    doing: 'refunding, the units out of the sale; the shop asks again',
+    before: paid,
+    request: refund(false),
+    left: all(orderIs('REFUNDED', false), units({ held: 2, sold: 0, stock: 3 }), oneRefund),
+    end: all(orderIs('REFUNDED', true), units({ held: 0, sold: 0, stock: 3 }), oneRefund),
+  },
+  {
+    ...serve,
+    point: 'total_at_gate',
+    doing: 'refunding, the units out of the sale; nobody asks again',
+    before: paid,
+    request: refund(false),
+    left: all(orderIs('REFUNDED', false), units({ held: 2, sold: 0, stock: 1 })), // the smaller total first
+    again: false,
+    end: all(orderIs('REFUNDED', true), units({ held: 0, sold: 0, stock: 3 }), oneRefund),
   },
   {
     ...serve,

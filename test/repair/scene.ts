@@ -70,6 +70,14 @@ export async function closeStage({ house, provider }: Stage): Promise<void> {
   await provider.close();
 }
 
+/** The provider knows a payment only that was made with it. */
+export async function capture({ provider }: Stage, { reservationId, amount, currency }: Hold): Promise<void> {
+  const body = JSON.stringify({ paymentId: `pay-${reservationId}`, reservationId, amount, currency });
+  const headers = { 'content-type': 'application/json' };
+  const answer = await fetch(`${provider.url}/payments`, { method: 'POST', headers, body });
+  expect(answer.status).toBe(201);
+}
+
 /** Sets the scene, lets the process die in it, and looks at what is left. */
 export async function die(flow: Flow, stage: Stage, saleId = SALE): Promise<Scene> {
   await h.changeSale(stage.house, saleId, { total: 5 });
@@ -168,7 +176,8 @@ async function askAgain(flow: Flow, scene: Scene, url: string): Promise<void> {
 async function isSettled({ house }: Stage): Promise<boolean> {
   await sleep(100); // an audit is not for nothing
   const { rowCount } = await house.db.query(`select 1 from refunds where status <> 'SUCCEEDED'
-    union all select 1 from sale_orders where status not in ('PENDING_PAYMENT', 'PAID') and gate_released_at is null`);
+    union all select 1 from sale_orders where status not in ('PENDING_PAYMENT', 'PAID') and gate_released_at is null
+    union all select 1 from checkout_pages where session_id is not null and closed_at is null`);
   if ((rowCount ?? 0) > 0 || (await h.messages(house)) > 0) return false;
   return (await runAudit({ ...house, graceMs: 0 }, () => undefined)).verdict === 'holds';
 }

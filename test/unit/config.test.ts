@@ -17,8 +17,8 @@ test('what is needed is enough; everything else has a default', () => {
   const config = readConfig(NEEDED);
   const unset = settingNames.filter((name) => !(name in config));
   expect(unset.sort(), 'what has no default').toEqual([
-    ...['JWT_ALGORITHM', 'JWT_AUDIENCE', 'JWT_ISSUER', 'JWT_JWKS_URL'],
-    ...['METRICS_PORT', 'PAYMENT_PROVIDER_URL', 'SQS_ENDPOINT'],
+    ...['CHECKOUT_CANCEL_URL', 'CHECKOUT_SUCCESS_URL', 'JWT_ALGORITHM', 'JWT_AUDIENCE', 'JWT_ISSUER', 'JWT_JWKS_URL'],
+    ...['METRICS_PORT', 'PAYMENT_PROVIDER_URL', 'SQS_ENDPOINT', 'STRIPE_API_BASE'],
   ]);
   expect(config).toMatchObject({ ...NEEDED, AUTH_MODE: 'service', SERVICE_TOKEN: [], ADMIN_TOKEN: [] });
 });

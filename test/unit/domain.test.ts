@@ -81,6 +81,7 @@ test('what an ended order needs at the gate', () => {
     EXPIRED: 'release',
     CANCELLED: 'release',
     REJECTED: 'forfeit',
+    REFUNDED: 'release_after_settings',
   });
 });
 
