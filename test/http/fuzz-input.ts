@@ -95,6 +95,11 @@ const routes: [method: string, path: fc.Arbitrary<string>, body: fc.Arbitrary<st
       .map(([id, action]) => `/admin/sales/${id}/${action}`),
     fc.constant(''),
   ],
+  [
+    'POST',
+    fc.tuple(saleIds, reservationIds).map(([id, r]) => `/admin/sales/${id}/orders/${r}/refund`),
+    spoiled({ returnUnits: true }).map(asText),
+  ],
   ['POST', fc.constant('/webhooks/payments'), eventBody.map(asText)],
   ['GET', fc.constant('/openapi.json'), fc.constant('')],
   ['GET', odd.map((text) => `/${encodeURIComponent0(text)}`), fc.constant('')],
