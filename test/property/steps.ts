@@ -63,13 +63,13 @@ const PAUSE = step('pause', { paused: fc.boolean() });
 export const anyStep = fc.oneof(
   { weight: 8, arbitrary: PRESS },
   { weight: 6, arbitrary: DELIVER },
-  { weight: 5, arbitrary: PAY },
+  { weight: 6, arbitrary: PAY },
   { weight: 2, arbitrary: CANCEL },
   { weight: 2, arbitrary: GIVE_UP },
   { weight: 3, arbitrary: TIME },
   { weight: 3, arbitrary: SWEEP },
   { weight: 2, arbitrary: RESEND },
-  { weight: 2, arbitrary: GIVE_BACK },
+  { weight: 3, arbitrary: GIVE_BACK },
   ...[LOSE, DECLINE, PARKED, REFUND, RECONCILE, RESIZE, TERMS, PAUSE],
 );
 export type AnyStep = typeof anyStep extends fc.Arbitrary<infer S> ? S : never;
