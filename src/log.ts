@@ -37,12 +37,19 @@ export function createLogger(
 }
 
 function secretsOf(config: Partial<Config>): string[] {
-  const { SERVICE_TOKEN = [], ADMIN_TOKEN = [], WEBHOOK_SECRET = [] } = config;
+  const { SERVICE_TOKEN = [], ADMIN_TOKEN = [], WEBHOOK_SECRET = [], JWT_SECRET = [] } = config;
   const { PAYMENT_PROVIDER_TOKEN = '', REDIS_SENTINEL_PASSWORD = '', REDIS_URL = '' } = config;
   const others = [config.DATABASE_URL, config.PAYMENT_PROVIDER_URL].filter((url) => url !== undefined);
   const urls = [...redisAddresses({ REDIS_URL }), ...others.map((url) => new URL(url))];
   const passwords = urls.map(({ password }) => password);
-  const given = [...SERVICE_TOKEN, ...ADMIN_TOKEN, ...WEBHOOK_SECRET, PAYMENT_PROVIDER_TOKEN, REDIS_SENTINEL_PASSWORD];
+  const given = [
+    ...SERVICE_TOKEN,
+    ...ADMIN_TOKEN,
+    ...WEBHOOK_SECRET,
+    ...JWT_SECRET,
+    PAYMENT_PROVIDER_TOKEN,
+    REDIS_SENTINEL_PASSWORD,
+  ];
   return [...given, ...passwords, ...passwords.map(decodeURIComponent)].filter(
     (secret) => secret.length >= SHORTEST_SECRET,
   );

@@ -9,6 +9,8 @@ export type ReadingOptions = {
   keepMs: number;
   /** How long somebody who asks waits at most. */
   patienceMs: number;
+  /** Milliseconds, for tests that let time pass. */
+  now?: () => number;
 };
 
 /** It is kept for so many times as long as reading it took: a store spends at most a fiftieth of one connection on it. */
@@ -17,6 +19,7 @@ const KEEP_TIMES = 50;
 export class Reading<T> {
   #read: () => Promise<T>;
   #options: ReadingOptions;
+  #now: () => number;
   #value: T | undefined;
   #goodUntil = -Infinity;
   #reading: Promise<void> | undefined;
@@ -24,21 +27,22 @@ export class Reading<T> {
   constructor(read: () => Promise<T>, options: ReadingOptions) {
     this.#read = read;
     this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
   }
 
   /** The figure, or undefined when it is not known: the last reading failed, or the first one is not done yet. */
   async latest(): Promise<T | undefined> {
-    if (performance.now() < this.#goodUntil) return this.#value;
+    if (this.#now() < this.#goodUntil) return this.#value;
     this.#reading ??= this.#readOnce();
     await Promise.race([this.#reading, sleep(this.#options.patienceMs, undefined, { ref: false })]);
     return this.#value;
   }
 
   async #readOnce(): Promise<void> {
-    const beganAt = performance.now();
+    const beganAt = this.#now();
     // Who failed is told by `flashgate_store_up` and counted with the store's other failures.
     this.#value = await this.#read().catch(() => undefined);
-    const now = performance.now();
+    const now = this.#now();
     this.#goodUntil = now + Math.max(this.#options.keepMs, KEEP_TIMES * (now - beganAt));
     this.#reading = undefined;
   }

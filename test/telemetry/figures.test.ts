@@ -1,5 +1,4 @@
 /** What a keeper shows of the stores: the true figures, once over all keepers, cheap, and without a store that is away. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { figuresFrom, registerFigures, SALES_SHOWN } from '../../src/figures.ts';
@@ -132,34 +131,41 @@ test('who asks does not wait for a store that says nothing', async () => {
   expect(await silent.latest()).toBeUndefined();
 });
 
+/** Readings whose time passes only when the test says so; reading takes `takesMs` of it. */
+function timed(read: (reads: number) => number, keepMs: number, takesMs: number) {
+  let [now, reads] = [0, 0];
+  const slow = async () => {
+    reads += 1;
+    now += takesMs;
+    await Promise.resolve();
+    return read(reads);
+  };
+  const reading = new Reading(slow, { keepMs, patienceMs: 60_000, now: () => now });
+  return { latest: () => reading.latest(), pass: (ms: number) => (now += ms), reads: () => reads };
+}
+
 test('however many ask, a store is read once; what was slow to read is kept for longer', async () => {
-  let reads = 0;
-  const slow = new Reading(
-    async () => {
-      await sleep(100);
-      return (reads += 1);
-    },
-    { keepMs: 1, patienceMs: 60_000 },
-  );
-  expect(await Promise.all([slow.latest(), slow.latest(), slow.latest()])).toEqual([1, 1, 1]);
-  await sleep(20); // over keepMs by far, but not over what reading it took, many times over
-  expect(await slow.latest()).toBe(1);
-  expect(reads).toBe(1);
+  const { latest, pass, reads } = timed((n) => n, 1, 100);
+  expect(await Promise.all([latest(), latest(), latest()])).toEqual([1, 1, 1]);
+  pass(4900); // over keepMs by far, but not over what reading it took, many times over
+  expect(await latest()).toBe(1);
+  expect(reads()).toBe(1);
+  pass(100);
+  expect(await latest()).toBe(2);
 });
 
 test('a reading that failed is no figure, and is not repeated at once', async () => {
-  let reads = 0;
-  const failing = new Reading(
-    () => {
-      reads += 1;
-      return reads === 2 ? Promise.reject(new Error('away')) : Promise.resolve(reads);
-    },
-    { keepMs: 50, patienceMs: 1000 },
-  );
-  expect(await failing.latest()).toBe(1);
-  await sleep(80);
-  expect(await failing.latest()).toBeUndefined();
-  expect(await failing.latest()).toBeUndefined();
-  await sleep(80);
-  expect(await failing.latest()).toBe(3);
+  const second = (n: number) => {
+    if (n === 2) throw new Error('away');
+    return n;
+  };
+  const { latest, pass, reads } = timed(second, 50, 0);
+  expect(await latest()).toBe(1);
+  pass(50);
+  expect(await latest()).toBeUndefined();
+  pass(49);
+  expect(await latest()).toBeUndefined();
+  expect(reads()).toBe(2);
+  pass(1);
+  expect(await latest()).toBe(3);
 });

@@ -11,6 +11,7 @@ const SECRETS = {
   ADMIN_TOKEN: 'admin-token-of-the-test',
   WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 3).toString('base64')}`,
   PAYMENT_PROVIDER_TOKEN: 'provider-token-of-the-test',
+  JWT_SECRET: 'a secret of buyers tokens'.replaceAll(' ', '-').padEnd(32, '.'),
 };
 const ODD = 'p@ss/word "of" postgres'; // encoded in the URL, as it is in an error
 
