@@ -32,9 +32,9 @@ export const DEFECTS: Defect[] = [
     name: 'acknowledge-early',
     says: 'a message is taken off the queue before its order is committed',
     file: 'src/worker/worker.ts',
-    original: 'messages.map(async (message) => record(parseMessage(message.Body)))',
+    original: 'messages.map((message) => processMessage(message, record))',
     replaced: `messages.map((message) => {
-      record(parseMessage(message.Body)).catch((error: unknown) => log.error({ err: error }, 'not recorded'));
+      processMessage(message, record).catch((error: unknown) => log.error({ err: error }, 'not recorded'));
       return Promise.resolve();
     })`,
     preference: 'lost-messages',

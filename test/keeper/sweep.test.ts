@@ -198,8 +198,7 @@ describe('a gate that cannot tell leaves the order unmarked, until it can', () =
     expect(own.log.map(({ msg }) => msg)).toContain('the gate cannot release now: the keeper will');
 
     await server.restart();
-    await gateIsThere(own.wired);
-    expect(await sweep(own.stores, 10)).toEqual({ ...NOTHING, released: 1 });
+    await expect.poll(() => sweep(own.stores, 10), { timeout: 15_000 }).toEqual({ ...NOTHING, released: 1 });
     expect(await orderOf(own, hold)).toMatchObject({ marked: true });
     expect(await books(own, saleId)).toEqual({ sold: 0, stock: 10, held: 0, forfeited: 0 });
     await own.close();

@@ -121,9 +121,8 @@ export async function untilHandled(house: House, holds: Hold[]): Promise<Handled
 /** What a keeper has logged of its sweeps: by shard, how many orders it ended and gave back. */
 export function sweeps({ said }: Pick<Running, 'said'>): Map<number, { expired: number; released: number }> {
   const sums = new Map<number, { expired: number; released: number }>();
-  for (const { msg, expired, released } of said) {
-    const shard = /^swept shard (\d+)$/.exec(msg)?.[1];
-    if (shard === undefined) continue;
+  for (const { msg, shard, expired, released } of said) {
+    if (msg !== 'swept') continue;
     const sum = sums.get(Number(shard)) ?? { expired: 0, released: 0 };
     sum.expired += Number(expired);
     sum.released += Number(released);
