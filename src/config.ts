@@ -87,7 +87,7 @@ const Settings = z.object({
   RATE_LIMIT_WINDOW_MS: ms(10_000),
   RATE_LIMIT_BUYER: upTo(100),
   RATE_LIMIT_ADDRESS: upTo(0),
-  MAX_EVENT_LOOP_DELAY_MS: z.coerce.number().int().min(0).max(60_000).default(2000),
+  MAX_EVENT_LOOP_DELAY_MS: z.coerce.number().int().min(0).max(60_000).default(0),
   HIDE_UNITS_LEFT: z
     .enum(['true', 'false'])
     .default('false')

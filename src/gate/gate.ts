@@ -78,6 +78,16 @@ export class Gate {
     return this.#latch.refuses(saleId, userId, qty);
   }
 
+  /** Whether this buyer will be told by a question that is under way already, and costs the gate nothing. */
+  joins(saleId: string, userId: string, qty: number): boolean {
+    return this.#latch.joins(saleId, userId, qty);
+  }
+
+  /** How many buyers of this sale wait for a call that has not been made. */
+  waiting(saleId: string): number {
+    return this.#reserving.get(saleId)?.size ?? 0;
+  }
+
   /**
    * Asks for a hold. Requests of one sale that arrive together go in one script call, in arrival order.
    * @param deadline by `performance.now()`

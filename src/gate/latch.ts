@@ -83,6 +83,12 @@ export class Latch {
     return view.stock <= 0 && qty <= view.soldOutUpTo && view.of === view.holdersOf && !view.holders.has(userId);
   }
 
+  /** Whether a look that is under way will tell this buyer too: then nothing more is asked. */
+  joins(saleId: string, userId: string, qty: number): boolean {
+    const view = this.#views.get(saleId);
+    return view?.looking !== undefined && this.#covers(view, userId, qty);
+  }
+
   /**
    * Asks, or waits for the look that somebody else has just taken.
    * @param ask asks the gate for this buyer

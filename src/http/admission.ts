@@ -1,13 +1,13 @@
 /**
  * Who is let in to what costs something: not those who press too often, and nobody while this process is behind.
  *
- * The latch's refusals do not come here. They are the cheapest answer that there is, cheaper than counting whom they are
+ * The latch's refusals do not come here, nor those who wait for another's look. They are the cheapest answer that there is, cheaper than counting whom they are
  * given to, and a 429 or a 503 in their place would only make the same buyer come back (ARCHITECTURE.md has figures).
  */
 import rateLimit from '@fastify/rate-limit';
-import underPressure from '@fastify/under-pressure';
 import type { FastifyInstance, FastifyRequest, RouteShorthandOptions } from 'fastify';
 import type { Config } from '../config.ts';
+import { watchLateness } from './lateness.ts';
 import { Problem } from './problem.ts';
 
 export type Admission = {
@@ -21,8 +21,6 @@ export type Admission = {
 
 /** Buyers, and addresses, of whom a count is kept; the one not heard of for longest is forgotten. */
 const COUNTED = 50_000;
-/** How often the event loop's delay is looked at, in milliseconds: the mean over this time counts. */
-const LOOK_EVERY_MS = 500;
 
 /** @param buyerOf who acts in a request that its schema and its check have let through */
 export async function admission(
@@ -30,11 +28,15 @@ export async function admission(
   config: Config,
   buyerOf: (request: FastifyRequest) => string,
 ): Promise<Admission> {
-  // Neither plugin's hook is used: both would be on the way of every refusal.
-  await app.register(underPressure, { sampleInterval: LOOK_EVERY_MS });
+  const { lateMs, stop } = watchLateness();
+  app.addHook('onClose', (_app, done) => {
+    stop();
+    done();
+  });
+  // Its hook is not used: it would be on the way of every refusal.
   await app.register(rateLimit, { global: false, timeWindow: config.RATE_LIMIT_WINDOW_MS });
   const { MAX_EVENT_LOOP_DELAY_MS: most, RATE_LIMIT_BUYER: perBuyer, RATE_LIMIT_ADDRESS: perAddress } = config;
-  const late = () => most > 0 && app.memoryUsage().eventLoopDelay > most;
+  const late = () => most > 0 && lateMs() > most;
   const byBuyer = () => counter(app, perBuyer, buyerOf);
   const presses = [...counter(app, perAddress), ...byBuyer()];
   // Where buyers come by themselves, what they ask for is counted too, apart; a storefront's server is its own guard.

@@ -60,13 +60,16 @@ export function reserveRoute(app: FastifyInstance, { directory, stores, config, 
 
   const askGate = async (request: FastifyRequest<Request>, reply: FastifyReply, userId: string) => {
     const deadline = (request.since ?? performance.now()) + config.REQUEST_DEADLINE_MS;
-    if (admission.late()) return sendProblem(reply, 'overloaded');
-    if (admission.press) await admission.press(request);
     const { saleId } = request.params;
     const { qty } = request.body;
     const sale = directory.known(saleId) ?? (await directory.find(saleId));
     if (!sale) return sendProblem(reply, 'sale_not_found');
     if (sale.state === 'closed') return sendProblem(reply, 'ended');
+    if (!stores.gate.joins(saleId, userId, qty)) {
+      // A process that is behind lets one batch wait, not all: the gate goes on being asked, and the latch with it.
+      if (admission.late() && stores.gate.waiting(saleId) >= config.GATE_BATCH) return sendProblem(reply, 'overloaded');
+      if (admission.press) await admission.press(request);
+    }
     const asking = { userId, reservationId: randomUUID(), qty };
     const answer = await inSpan('gate reserve', { kind: SpanKind.CLIENT }, async (span) => {
       const told = await stores.gate.reserve(saleId, asking, deadline);
