@@ -1,9 +1,9 @@
 /** The logger. Whatever is logged, no secret leaves the process: neither in a field, nor in an error's own words. */
 import { pino, type DestinationStream, type Logger } from 'pino';
-import { redisAddresses, type Config } from './config.ts';
+import type { Config } from './config.ts';
 import { traceFields } from './span.ts';
 
-const NAMES = ['authorization', 'cookie', 'set-cookie', 'webhook-signature', 'password'];
+const NAMES = ['authorization', 'cookie', 'set-cookie', 'webhook-signature', 'stripe-signature', 'password'];
 /** Fields by name, wherever they may be; and what Redis was asked (AUTH has the password), which its errors carry. */
 const HIDDEN_FIELDS = [
   ...NAMES.flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.headers["${name}"]`]),
@@ -36,23 +36,18 @@ export function createLogger(
   );
 }
 
+/** Told by the settings' names, so that a new one is not forgotten here. */
+const SECRET_NAME = /TOKEN|SECRET|PASSWORD/;
+
 function secretsOf(config: Partial<Config>): string[] {
-  const { SERVICE_TOKEN = [], ADMIN_TOKEN = [], WEBHOOK_SECRET = [], JWT_SECRET = [] } = config;
-  const { PAYMENT_PROVIDER_TOKEN = '', REDIS_SENTINEL_PASSWORD = '', REDIS_URL = '' } = config;
-  const others = [config.DATABASE_URL, config.PAYMENT_PROVIDER_URL].filter((url) => url !== undefined);
-  const urls = [...redisAddresses({ REDIS_URL }), ...others.map((url) => new URL(url))];
-  const passwords = urls.map(({ password }) => password);
-  const given = [
-    ...SERVICE_TOKEN,
-    ...ADMIN_TOKEN,
-    ...WEBHOOK_SECRET,
-    ...JWT_SECRET,
-    PAYMENT_PROVIDER_TOKEN,
-    REDIS_SENTINEL_PASSWORD,
-  ];
-  return [...given, ...passwords, ...passwords.map(decodeURIComponent)].filter(
-    (secret) => secret.length >= SHORTEST_SECRET,
-  );
+  const secrets = Object.entries(config).flatMap(([name, value]) => {
+    const texts = [value].flat().filter((text) => typeof text === 'string');
+    if (SECRET_NAME.test(name)) return texts;
+    if (!name.endsWith('_URL')) return [];
+    const urls = texts.flatMap((text) => text.split(/\s+/)).filter((text) => URL.canParse(text));
+    return urls.map((url) => new URL(url).password).flatMap((password) => [password, decodeURIComponent(password)]);
+  });
+  return secrets.filter((secret) => secret.length >= SHORTEST_SECRET);
 }
 
 /** @returns what takes these secrets, and passwords in URLs, out of a line of JSON */

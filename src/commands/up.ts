@@ -30,6 +30,7 @@ export async function upCommand(): Promise<number> {
   const url = provider?.url ?? config.PAYMENT_PROVIDER_URL;
   const where = provider ? `${provider.url} (a stand-in)` : (url ?? 'Stripe');
   try {
+    // The keeper last: it would open the gate of the new sale as well, and whoever comes second is refused.
     return await runUntilSignal('up', [startApi, startWork, startKeep, sample(own, where)], {
       ...config,
       PAYMENT_PROVIDER_URL: url,

@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readConfig } from '../../src/config.ts';
+import { readConfig, settingNames } from '../../src/config.ts';
 import { createLogger } from '../../src/log.ts';
 import { freshStores, type Stores } from '../support/stores.ts';
 
@@ -11,8 +11,13 @@ const SECRETS = {
   ADMIN_TOKEN: 'admin-token-of-the-test',
   WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 3).toString('base64')}`,
   PAYMENT_PROVIDER_TOKEN: 'provider-token-of-the-test',
+  STRIPE_SECRET_KEY: `sk_test_${'k'.repeat(24)}`,
+  STRIPE_WEBHOOK_SECRET: `whsec_${'w'.repeat(32)}`,
   JWT_SECRET: 'a secret of buyers tokens'.replaceAll(' ', '-').padEnd(32, '.'),
 };
+/** Settings that hold a secret by their name, all of which the tests below give. */
+const NAMED = settingNames.filter((name) => /TOKEN|SECRET|PASSWORD/.test(name));
+
 const ODD = 'p@ss/word "of" postgres'; // encoded in the URL, as it is in an error
 
 let stores: Stores;
@@ -55,6 +60,10 @@ test('every secret of the settings, wherever it stands, and however it is writte
     }, env);
     expect(text).not.toContain(JSON.stringify(word).slice(1, -1));
   }
+});
+
+test('no setting that is named a secret is left out of these tests', () => {
+  expect([...Object.keys(SECRETS), 'REDIS_SENTINEL_PASSWORD'].toSorted()).toEqual(NAMED.toSorted());
 });
 
 test('headers that prove who somebody is', () => {

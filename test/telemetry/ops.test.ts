@@ -12,7 +12,7 @@ import { problems } from '../../src/http/problem.ts';
 import { registerMetrics, registerPart } from '../../src/metrics.ts';
 import { codeIn, docAt, ROOT, tableOf } from '../docs/documents.ts';
 import { settings } from '../http/api.ts';
-import { openHouse, type House } from '../ledger/house.ts';
+import { openHouse, until, type House } from '../ledger/house.ts';
 import { said, start, type Program } from '../process/program.ts';
 
 type Rule = { alert: string; expr: string; labels: Record<string, string>; annotations: Record<string, string> };
@@ -46,7 +46,8 @@ beforeAll(async () => {
   const [PORT, METRICS_PORT] = [String(await freePort()), String(await freePort())];
   program = start(['up'], { ...settings, ...house.settings, PORT, METRICS_PORT });
   await said(program, /"address":"([^"]+)"/);
-  await said(program, /^sale +http/m);
+  const ready = () => fetch(`http://127.0.0.1:${METRICS_PORT}/readyz`).then(({ ok }) => ok);
+  await until(ready, 40_000); // all parts have started
   const page = await (await fetch(`http://127.0.0.1:${METRICS_PORT}/metrics`)).text();
   const lines = (kind: string) =>
     new Map(
