@@ -7,7 +7,7 @@ export const FULL = {
   refusal: { requests: 30_000, rounds: 5, profiled: 60_000 },
   gate: { batches: [1, 16, 64, 256, 1024], decisions: 400_000, perRequest: 60_000, rounds: 3 },
   ledger: { orders: 20_000, plain: 3_000, queued: 10_000, queuedPlain: 1_500, batch: 500, rounds: 2 },
-  ladder: { rates: [500, 2_000, 8_000], units: [100, 5_000], seconds: 3 },
+  ladder: { rates: [500, 2_000, 8_000], units: [100, 5_000], seconds: 2 },
   flat: { units: [100, 10_000, 1_000_000], requests: 30_000, buyers: [20_000, 200_000, 2_000_000] },
   telemetry: { requests: 30_000, wins: 3_000, rounds: 5 },
   times: { returns: 20, winners: [100, 1_000, 10_000, 100_000] },
