@@ -66,15 +66,18 @@ describe('figures in documents', () => {
     expect(() => insert('<!-- bench x -->1<!-- /bench -->', {})).toThrow('quotes x');
   });
 
-  test.each(['README.md', 'docs/scale.md', 'docs/when-not.md'])('all that %s quotes is measured by some part', (file) => {
-    const parts = join(ROOT, 'bench/parts');
-    const source = readdirSync(parts)
-      .map((name) => readFileSync(join(parts, name), 'utf8'))
-      .join('\n');
-    const names = quoted(readFileSync(join(ROOT, file), 'utf8'));
-    expect(names.length).toBeGreaterThan(3);
-    expect(names.filter((name) => !source.includes(`'${name}':`))).toEqual([]);
-  });
+  test.each(['README.md', 'docs/scale.md', 'docs/when-not.md'])(
+    'all that %s quotes is measured by some part',
+    (file) => {
+      const parts = join(ROOT, 'bench/parts');
+      const source = readdirSync(parts)
+        .map((name) => readFileSync(join(parts, name), 'utf8'))
+        .join('\n');
+      const names = quoted(readFileSync(join(ROOT, file), 'utf8'));
+      expect(names.length).toBeGreaterThan(3);
+      expect(names.filter((name) => !source.includes(`'${name}':`))).toEqual([]);
+    },
+  );
 });
 
 test('parts are chosen by name; an unknown one is named, with those that exist', () => {
