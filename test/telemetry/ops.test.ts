@@ -46,7 +46,11 @@ beforeAll(async () => {
   const [PORT, METRICS_PORT] = [String(await freePort()), String(await freePort())];
   program = start(['up'], { ...settings, ...house.settings, PORT, METRICS_PORT });
   await said(program, /"address":"([^"]+)"/);
-  const ready = () => fetch(`http://127.0.0.1:${METRICS_PORT}/readyz`).then(({ ok }) => ok);
+  const ready = () =>
+    fetch(`http://127.0.0.1:${METRICS_PORT}/readyz`).then(
+      ({ ok }) => ok,
+      () => false, // not yet: until() says so when it stays away
+    );
   await until(ready, 40_000); // all parts have started
   const page = await (await fetch(`http://127.0.0.1:${METRICS_PORT}/metrics`)).text();
   const lines = (kind: string) =>
