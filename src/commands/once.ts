@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { readConfig } from '../config.ts';
 import { SaleId } from '../domain/reservation.ts';
-import { phase, SaleSettings, type Sale } from '../domain/sale.ts';
+import { phase, SaleSettings, wrongTimes, type Sale } from '../domain/sale.ts';
 import { shardOf } from '../domain/shard.ts';
 import { sweep } from '../keeper/sweep.ts';
 import { checkSchema, migrate } from '../ledger/migrate.ts';
@@ -134,9 +134,8 @@ function checkedSettings(saleId: string, given: Record<keyof SaleSettings, unkno
   if (!id.success) throw new Error(`${saleId} can be no sale’s id: 1 to 64 letters, digits, _ and -`);
   const parsed = SaleSettings.safeParse(given);
   if (!parsed.success) throw new Error(`a sale cannot have these settings:\n${z.prettifyError(parsed.error)}`);
-  const { startsAt, endsAt } = parsed.data;
-  if (Date.parse(endsAt) <= Date.parse(startsAt))
-    throw new Error(`the end ${endsAt} is not after the start ${startsAt}`);
+  const wrong = wrongTimes(parsed.data);
+  if (wrong !== undefined) throw new Error(wrong);
   return parsed.data;
 }
 

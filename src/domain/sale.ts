@@ -18,6 +18,19 @@ export const SaleSettings = z
   .meta({ id: 'SaleSettings' });
 export type SaleSettings = z.infer<typeof SaleSettings>;
 
+/**
+ * RFC 3339 has no year after 9999, but an offset can lead beyond it, and so can fractions of its last second, which the
+ * ledger rounds up.
+ */
+const LAST_SECOND = Date.UTC(9999, 11, 31, 23, 59, 59);
+
+/** @returns what is wrong with the two times together, or with what they are in UTC; undefined when nothing is */
+export function wrongTimes({ startsAt, endsAt }: Pick<SaleSettings, 'startsAt' | 'endsAt'>): string | undefined {
+  if (Date.parse(endsAt) <= Date.parse(startsAt)) return `endsAt (${endsAt}) must be after startsAt (${startsAt})`;
+  if (Date.parse(endsAt) >= LAST_SECOND) return `endsAt (${endsAt}) must be before the year 10000 in UTC`;
+  return undefined;
+}
+
 /** What an admin made of the sale. When it opens and ends by itself is a matter of the clock: see {@link phase}. */
 export const SaleState = z.enum(['open', 'paused', 'ended', 'closed']);
 export type SaleState = z.infer<typeof SaleState>;
