@@ -16,18 +16,23 @@ const MAY_IMPORT = {
   keeper: ['operations', 'provider', ...STORES, 'domain'],
   provider: ['ledger', 'domain'],
   audit: [],
+  client: [],
+  rush: ['audit', 'client', 'domain'],
 };
 
-/** Files directly in src/ that know nothing of the product, or are types of settings: for any folder but these two. */
+/** Files directly in src/ that know nothing of the product, or are types of settings: for any folder but these. */
 const SHARED = '(batcher|config|crash|meter|span).ts';
-const ALONE = ['domain', 'audit'];
+const ALONE = ['domain', 'audit', 'client'];
 
 /** Clients of the stores belong to the folders that speak to them; elsewhere only their types may be named. */
 const CLIENTS = ['pg', 'ioredis', '@aws-sdk/client-sqs'];
 const SPEAKS_TO_STORES = [...STORES, 'audit'];
 
 /** What scripts/ use of Node.js' globals. */
-const NODE = ['AbortSignal', 'URL', 'clearInterval', 'console', 'fetch', 'performance', 'process', 'setInterval'];
+const NODE = [
+  ...['AbortSignal', 'Buffer', 'URL', 'clearInterval', 'console', 'fetch', 'performance', 'process', 'setInterval'],
+  'structuredClone',
+];
 
 const directions = Object.entries(MAY_IMPORT).map(([folder, others]) => {
   const allowed = [...others.map((other) => `${other}/`), ...(ALONE.includes(folder) ? [] : [SHARED])].join('|');

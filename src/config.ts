@@ -92,6 +92,10 @@ const Settings = z.object({
     .enum(['true', 'false'])
     .default('false')
     .transform((word) => word === 'true'),
+  DOCS_PAGE: z
+    .enum(['true', 'false'])
+    .default('true')
+    .transform((word) => word === 'true'),
   REQUEST_DEADLINE_MS: ms(2000),
   CLIENT_TIMEOUT_MS: ms(30_000),
   KEEP_ALIVE_MS: ms(75_000),

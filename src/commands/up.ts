@@ -56,7 +56,7 @@ function sample(own: string, provider: string) {
       });
     }
     process.stdout.write(
-      `API       ${own}\nOpenAPI   ${own}/openapi.json\nprovider  ${provider}\nsale      ${own}/sales/${SAMPLE}\n`,
+      `API       ${own}\nOpenAPI   ${own}/openapi.json\ndocs      ${own}/docs\nprovider  ${provider}\nsale      ${own}/sales/${SAMPLE}\n`,
     );
     return { stop: () => Promise.resolve() };
   };

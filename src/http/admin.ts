@@ -1,7 +1,7 @@
 /** Admin: sales created, changed, listed, paused, resumed, ended, closed, and the list of orders for whoever ships. */
 import type { FastifyInstance } from 'fastify';
 import type { z } from 'zod';
-import { SaleSettings } from '../domain/sale.ts';
+import { SaleSettings, wrongTimes, type Sale } from '../domain/sale.ts';
 import { GateUnavailable } from '../gate/gate.ts';
 import { getSale, ledgerFigures, listOrders, listSales, START, type Cursor } from '../ledger/sales.ts';
 import { refundReservation } from '../operations/refund.ts';
@@ -10,7 +10,7 @@ import { queueDepth } from '../queue/depth.ts';
 import { QueueUnavailable } from '../queue/producer.ts';
 import type { Api } from './app.ts';
 import { bearerOnly } from './auth.ts';
-import { Problem } from './problem.ts';
+import { Problem, type ProblemCode } from './problem.ts';
 import { requestId } from './request-id.ts';
 import { ownId, presentReservation } from './reservations.ts';
 import { presentSale } from './sales.ts';
@@ -22,7 +22,6 @@ import {
   Orders,
   OrdersQuery,
   RefundBody,
-  refusal,
   ReservationParams,
   SaleFigures,
   SaleParams,
@@ -30,6 +29,7 @@ import {
 
 type Params = { Params: z.infer<typeof SaleParams> };
 const params = jsonSchema(SaleParams);
+const AWAY = ['gate_not_loaded', 'gate_unavailable', 'ledger_unavailable'] as const;
 
 export function adminRoutes(app: FastifyInstance, api: Api): void {
   const { stores, directory, config, inTime } = api;
@@ -44,15 +44,20 @@ export function adminRoutes(app: FastifyInstance, api: Api): void {
       ...adminsOnly,
       schema: {
         ...schema,
+        operationId: 'putSale',
         summary: 'Create a sale, or change it to these whole settings',
+        'x-told': {
+          200: { description: 'Changed: new settings touch new holds only' },
+          201: { description: 'Created' },
+        },
+        'x-refuses': ['total_too_low', 'currency_fixed', 'ended', ...AWAY],
         body: jsonSchema(SaleSettings, 'input'),
-        response: { 200: jsonSchema(AdminSale), 201: jsonSchema(AdminSale), default: refusal },
+        response: { 200: jsonSchema(AdminSale), 201: jsonSchema(AdminSale) },
       },
     },
     async (request, reply) => {
-      const { startsAt, endsAt } = request.body;
-      if (Date.parse(endsAt) <= Date.parse(startsAt))
-        throw new Problem('invalid_request', 'endsAt must be after startsAt');
+      const wrong = wrongTimes(request.body);
+      if (wrong !== undefined) throw new Problem('invalid_request', wrong);
       const { saleId } = request.params;
       const { sale, created } = await putSale(stores, saleId, request.body);
       const action = created ? 'create' : 'change';
@@ -62,18 +67,25 @@ export function adminRoutes(app: FastifyInstance, api: Api): void {
     },
   );
 
-  const actions = {
-    pause: (saleId: string) => setState(stores, saleId, 'paused'),
-    resume: (saleId: string) => setState(stores, saleId, 'open'),
-    end: (saleId: string) => setState(stores, saleId, 'ended'),
-    close: (saleId: string) => closeSale(stores, saleId),
+  const actions: Record<string, [summary: string, (saleId: string) => Promise<Sale>, ...ProblemCode[]]> = {
+    pause: ['Nobody wins until it is resumed', (saleId) => setState(stores, saleId, 'paused'), 'ended'],
+    resume: ['Open a paused sale again', (saleId) => setState(stores, saleId, 'open'), 'ended'],
+    end: ['End a sale for good; its holds may still be paid', (saleId) => setState(stores, saleId, 'ended'), 'ended'],
+    close: ['Close an ended sale and remove its gate', (saleId) => closeSale(stores, saleId), 'not_settled'],
   };
-  for (const [action, act] of Object.entries(actions)) {
+  for (const [action, [summary, act, ...refuses]] of Object.entries(actions)) {
     app.post<Params>(
       `/admin/sales/:saleId/${action}`,
       {
         ...adminsOnly,
-        schema: { ...schema, summary: `${action} a sale`, response: { 200: jsonSchema(AdminSale), default: refusal } },
+        schema: {
+          ...schema,
+          operationId: `${action}Sale`,
+          summary,
+          'x-told': { 200: { description: 'As it is now; the same again changes nothing' } },
+          'x-refuses': ['sale_not_found', ...refuses, ...AWAY],
+          response: { 200: jsonSchema(AdminSale) },
+        },
       },
       async (request) => {
         const { saleId } = request.params;
@@ -91,7 +103,14 @@ export function adminRoutes(app: FastifyInstance, api: Api): void {
     '/admin/sales',
     {
       ...adminsOnly,
-      schema: { ...documented, summary: 'All sales', response: { 200: jsonSchema(AdminSales), default: refusal } },
+      schema: {
+        ...documented,
+        operationId: 'listSales',
+        summary: 'All sales',
+        'x-told': { 200: { description: 'All of them, closed ones too' } },
+        'x-refuses': ['ledger_unavailable'],
+        response: { 200: jsonSchema(AdminSales) },
+      },
     },
     async () => ({ sales: (await listSales(stores.pool)).map((sale) => presentSale(sale, Date.now())) }),
   );
@@ -102,8 +121,11 @@ export function adminRoutes(app: FastifyInstance, api: Api): void {
       ...adminsOnly,
       schema: {
         ...schema,
+        operationId: 'getSaleFigures',
         summary: 'A sale with gate, queue and ledger figures side by side',
-        response: { 200: jsonSchema(SaleFigures), default: refusal },
+        'x-told': { 200: { description: 'A store that is away is null, and named in `away`' } },
+        'x-refuses': ['sale_not_found', 'ledger_unavailable'],
+        response: { 200: jsonSchema(SaleFigures) },
       },
     },
     async (request) => figures(api, request.params.saleId),
@@ -115,9 +137,14 @@ export function adminRoutes(app: FastifyInstance, api: Api): void {
       ...adminsOnly,
       schema: {
         ...schema,
+        operationId: 'listOrders',
         summary: 'Orders of one status, in the order in which they came into it',
+        'x-told': {
+          200: { description: 'A page. Keep `next`, and pass it as `after` to go on; null: nothing new yet' },
+        },
+        'x-refuses': ['sale_not_found', 'ledger_unavailable'],
         querystring: jsonSchema(OrdersQuery, 'input'),
-        response: { 200: jsonSchema(Orders), default: refusal },
+        response: { 200: jsonSchema(Orders) },
       },
     },
     async ({ params: { saleId }, query: { status, after, limit } }) => {
@@ -140,10 +167,16 @@ function refundRoute(app: FastifyInstance, { stores }: Api, adminsOnly: object, 
       ...adminsOnly,
       schema: {
         ...documented,
+        operationId: 'refundOrder',
         summary: 'Give the money of a paid order back; its units are for sale again, or leave the sale',
+        'x-told': { 200: { description: 'Owed back, once; the keeper pays it out' } },
+        'x-refuses': [
+          ...(['sale_not_found', 'reservation_not_found', 'not_paid', 'refunded_otherwise'] as const),
+          ...(['ended', 'ledger_unavailable'] as const),
+        ],
         params: jsonSchema(ReservationParams),
         body: jsonSchema(RefundBody),
-        response: { 200: jsonSchema(AdminReservation), default: refusal },
+        response: { 200: jsonSchema(AdminReservation) },
       },
     },
     async ({ params, body }) => {

@@ -1,7 +1,6 @@
 /** The API: routes and the rules that hold for all of them. Builds the app; never listens by itself. */
 import { METHODS } from 'node:http';
 import type { Socket } from 'node:net';
-import swagger from '@fastify/swagger';
 import Fastify, { type FastifyInstance, type RouteShorthandOptions } from 'fastify';
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { Logger } from 'pino';
@@ -11,17 +10,18 @@ import type { PaymentProvider } from '../provider/port.ts';
 import { adminRoutes } from './admin.ts';
 import { admission, type Admission } from './admission.ts';
 import { allowOrigins, withHeaders } from './browsers.ts';
-import { buyersOf, schemesOf, type Buyers } from './buyers.ts';
+import { buyersOf, type Buyers } from './buyers.ts';
 import { checkoutRoute } from './checkout.ts';
 import { Directory } from './directory.ts';
+import { documentRoutes } from './document.ts';
 import { errorHandler, onClientError } from './errors.ts';
 import { healthRoutes } from './health.ts';
+import { registerOpenapi } from './openapi.ts';
 import { sendProblem } from './problem.ts';
 import { tellRequestId, tellRequestIds } from './request-id.ts';
 import { reservationRoutes } from './reservations.ts';
 import { reserveRoute } from './reserve.ts';
 import { saleRoute } from './sales.ts';
-import { namedSchemas } from './schemas.ts';
 import { webhookRoutes } from './webhook.ts';
 
 /** What the routes are given. */
@@ -86,18 +86,9 @@ export async function buildApp(deps: {
 
   app.setErrorHandler(onError);
   app.setNotFoundHandler((request, reply) => sendProblem(tellRequestId(request, reply), 'not_found'));
-  await app.register(swagger, {
-    openapi: {
-      openapi: '3.1.0',
-      info: { title: 'flashgate', description: 'Reservations for flash sales', version: '1' },
-      components: {
-        securitySchemes: schemesOf(config),
-        schemas: namedSchemas(),
-      },
-    },
-  });
+  await registerOpenapi(app, config);
   await allowOrigins(app, config.CORS_ORIGINS);
-  const methods = collectMethods(app);
+  const paths = collectPaths(app);
   // What a whole crowd asks is answered bare.
   saleRoute(app, api);
   if (buyers.served) reserveRoute(app, api);
@@ -110,21 +101,12 @@ export async function buildApp(deps: {
     }
     adminRoutes(scope, api);
     webhookRoutes(scope, api);
-    documentRoute(scope);
+    documentRoutes(scope, config);
   });
   await app.after();
-  refuseOtherMethods(app, methods);
+  refuseOtherMethods(app, paths);
   closeConnectionsThatFallIdle(app);
   return { app, directory, drain: () => (life.draining = true) };
-}
-
-/** Made once, and one piece of memory however many are waiting for it: some ask by the thousand and never read. */
-function documentRoute(app: FastifyInstance): void {
-  let document: Buffer | undefined;
-  app.get('/openapi.json', { schema: { hide: true } }, (_request, reply) => {
-    document ??= Buffer.from(JSON.stringify(app.swagger()));
-    return reply.type('application/json; charset=utf-8').send(document);
-  });
 }
 
 /** Clients that name a content type with every request also do so where there is no body: DELETE, POST …/pause. */
@@ -137,25 +119,22 @@ function allowNoBody(app: FastifyInstance): void {
   });
 }
 
-/** Notes the methods of each path as routes are added. */
-function collectMethods(app: FastifyInstance): Map<string, Set<string>> {
-  const methods = new Map<string, Set<string>>();
-  app.addHook('onRoute', ({ url, method }) => {
-    const known = methods.get(url) ?? new Set();
-    for (const each of [method].flat()) known.add(each);
-    methods.set(url, known);
-  });
-  return methods;
+/** Notes each path as routes are added. */
+function collectPaths(app: FastifyInstance): Set<string> {
+  const paths = new Set<string>();
+  app.addHook('onRoute', ({ url }) => void paths.add(url));
+  return paths;
 }
 
 /** Any other method on a path that exists is 405, and says what is allowed. */
-function refuseOtherMethods(app: FastifyInstance, methods: Map<string, Set<string>>): void {
+function refuseOtherMethods(app: FastifyInstance, paths: Set<string>): void {
   for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
-  for (const [url, allowed] of [...methods]) {
-    const allow = [...allowed].sort().join(', ');
+  for (const url of [...paths]) {
+    const allowed = app.supportedMethods.filter((method) => app.hasRoute({ url, method }));
+    const allow = allowed.sort().join(', ');
     app.route({
       url,
-      method: app.supportedMethods.filter((method) => !allowed.has(method)),
+      method: app.supportedMethods.filter((method) => !allowed.includes(method)),
       schema: { hide: true },
       onRequest: (request, reply, _done) => {
         sendProblem(tellRequestId(request, reply).header('allow', allow), 'method_not_allowed');

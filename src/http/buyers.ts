@@ -41,12 +41,29 @@ export const SCHEMES = {
   storefront: { type: 'http', scheme: 'bearer', description: 'a token of SERVICE_TOKEN' },
   buyer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'the buyer’s own token; sub is userId' },
   admin: { type: 'http', scheme: 'bearer', description: 'a token of ADMIN_TOKEN' },
+  signature: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'webhook-signature',
+    description: 'a signature by a secret of WEBHOOK_SECRET, as Standard Webhooks say: `v1,` and HMAC-SHA256 in base64',
+  },
+  provider: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'stripe-signature',
+    description: 'Stripe’s own signature, by a secret of STRIPE_WEBHOOK_SECRET',
+  },
 } as const;
 
 /** The schemes that there are in this mode. */
-export function schemesOf({ AUTH_MODE: mode }: Config) {
-  const { storefront, buyer, admin } = SCHEMES;
-  return { ...(mode === 'service' && { storefront }), ...(mode === 'jwt' && { buyer }), admin };
+export function schemesOf({ AUTH_MODE: mode, PAYMENT_PROVIDER }: Config) {
+  const { storefront, buyer, provider, ...always } = SCHEMES;
+  return {
+    ...(mode === 'service' && { storefront }),
+    ...(mode === 'jwt' && { buyer }),
+    ...always,
+    ...(PAYMENT_PROVIDER === 'stripe' && { provider }),
+  };
 }
 
 type Named = { userId?: string } | undefined;

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { openCheckout } from '../operations/checkout.ts';
 import type { Api } from './app.ts';
 import { wantedBy, type ReservationRequest } from './reservations.ts';
-import { CheckoutPage, jsonSchema, refusal, ReservationParams } from './schemas.ts';
+import { CheckoutPage, jsonSchema, ReservationParams } from './schemas.ts';
 
 export function checkoutRoute(
   app: FastifyInstance,
@@ -22,10 +22,16 @@ export function checkoutRoute(
       schema: {
         tags: ['buyers'],
         security: buyers.security,
+        operationId: 'openCheckout',
         summary: 'A page at the payment provider on which this reservation is paid; the same one when asked again',
+        'x-told': { 200: { description: 'Send the buyer to `url`' } },
+        'x-refuses': [
+          ...(['reservation_not_found', 'already_paid', 'reservation_ended', 'payment_provider_refused'] as const),
+          ...(['payment_provider_unavailable', 'gate_unavailable', 'ledger_unavailable', 'overloaded'] as const),
+        ],
         params: jsonSchema(ReservationParams),
         querystring: buyers.query,
-        response: { 200: jsonSchema(CheckoutPage), default: refusal },
+        response: { 200: jsonSchema(CheckoutPage) },
       },
     },
     async (request) => {

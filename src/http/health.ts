@@ -9,7 +9,15 @@ export function healthRoutes(app: FastifyInstance, { stores, sqs, config, life }
   const readiness = jsonSchema(Readiness);
   app.get(
     '/livez',
-    { schema: { tags: ['health'], summary: 'The process answers', response: { 200: jsonSchema(Health) } } },
+    {
+      schema: {
+        tags: ['health'],
+        operationId: 'live',
+        summary: 'The process answers',
+        'x-told': { 200: { description: 'It does' } },
+        response: { 200: jsonSchema(Health) },
+      },
+    },
     () => Promise.resolve({ status: 'ok' }),
   );
   app.get(
@@ -17,7 +25,12 @@ export function healthRoutes(app: FastifyInstance, { stores, sqs, config, life }
     {
       schema: {
         tags: ['health'],
+        operationId: 'ready',
         summary: 'Ready to take traffic; the dependencies’ state in the body',
+        'x-told': {
+          200: { description: 'Ready. A shared store that is away is told, and does not make a process unready' },
+          503: { description: 'Draining: send no more' },
+        },
         response: { 200: readiness, 503: readiness },
       },
     },

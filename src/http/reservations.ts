@@ -6,9 +6,11 @@ import { cancelReservation, findReservation } from '../operations/cancel.ts';
 import type { Api } from './app.ts';
 import { Problem } from './problem.ts';
 import { requestId } from './request-id.ts';
-import { jsonSchema, refusal, Reservation, ReservationParams, type BuyerQuery } from './schemas.ts';
+import { jsonSchema, Reservation, ReservationParams, type BuyerQuery } from './schemas.ts';
 
 export type ReservationRequest = { Params: z.infer<typeof ReservationParams>; Querystring: z.infer<typeof BuyerQuery> };
+
+const AWAY = ['gate_unavailable', 'ledger_unavailable', 'overloaded'] as const;
 
 /** Times as RFC 3339, members that have nothing to say left out. */
 export function presentReservation<T extends { reservedAt: number; expiresAt: number }>(found: T) {
@@ -49,8 +51,11 @@ export function reservationRoutes(app: FastifyInstance, { stores, buyers, admiss
       ...inTime,
       schema: {
         ...schema,
+        operationId: 'getReservation',
         summary: 'A reservation of this buyer. 404 can also mean that gate and queue lost it together',
-        response: { 200: jsonSchema(Reservation), default: refusal },
+        'x-told': { 200: { description: 'As it is now' } },
+        'x-refuses': ['reservation_not_found', ...AWAY],
+        response: { 200: jsonSchema(Reservation) },
       },
     },
     async (request) => {
@@ -67,8 +72,11 @@ export function reservationRoutes(app: FastifyInstance, { stores, buyers, admiss
       ...inTime,
       schema: {
         ...schema,
+        operationId: 'cancelReservation',
         summary: 'Give up an unpaid reservation',
-        response: { 204: { type: 'null' }, default: refusal },
+        'x-told': { 204: { description: 'Given up, now or before' } },
+        'x-refuses': ['reservation_not_found', 'already_paid', ...AWAY],
+        response: { 204: { type: 'null' } },
       },
     },
     async (request, reply) => {

@@ -9,10 +9,15 @@ import { contextFrom, inSpan, SpanKind } from '../span.ts';
 import type { Api } from './app.ts';
 import { count, latched } from './counts.ts';
 import { sendSoldOut, type SoldOut } from './may-return.ts';
-import { sendProblem } from './problem.ts';
+import { sendProblem, type ProblemCode } from './problem.ts';
 import { requestId, tellRequestId } from './request-id.ts';
 import { atEndOfTurn } from './turn.ts';
-import { jsonSchema, refusal, Reserved, SaleParams, type ReserveBody } from './schemas.ts';
+import { jsonSchema, Reserved, SaleParams, type ReserveBody } from './schemas.ts';
+
+const REFUSES: ProblemCode[] = [
+  ...(['sold_out', 'not_started', 'ended', 'qty_over_limit', 'paused', 'rate_limited', 'sale_not_found'] as const),
+  ...(['gate_not_loaded', 'gate_unavailable', 'queue_unavailable', 'ledger_unavailable', 'overloaded'] as const),
+];
 
 type Request = { Params: z.infer<typeof SaleParams>; Body: z.infer<typeof ReserveBody> };
 
@@ -26,10 +31,16 @@ export function reserveRoute(app: FastifyInstance, { directory, stores, config, 
       schema: {
         tags: ['buyers'],
         security: buyers.security,
-        summary: 'Reserve units: 202 won, 200 the buyer holds already',
+        operationId: 'reserve',
+        summary: 'The press of Buy: reserve units',
+        'x-told': {
+          200: { description: 'The buyer’s own reservation, which they had already', headers: ['Location'] },
+          202: { description: 'Won: to be paid before `expiresAt`', headers: ['Location'] },
+        },
+        'x-refuses': REFUSES,
         params: jsonSchema(SaleParams),
         body: buyers.body,
-        response: { 200: jsonSchema(Reserved), 202: jsonSchema(Reserved), default: refusal },
+        response: { 200: jsonSchema(Reserved), 202: jsonSchema(Reserved) },
       },
     },
     // Not async, and nothing returned: a refusal that this process knows by itself needs no promise.

@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import { phase, type Sale } from '../domain/sale.ts';
 import type { Api } from './app.ts';
 import { Problem } from './problem.ts';
-import { jsonSchema, refusal, PublicSale, SaleParams } from './schemas.ts';
+import { jsonSchema, PublicSale, SaleParams } from './schemas.ts';
 
 /** A sale's settings as the interface tells them, in the phase of that moment (epoch milliseconds). */
 export function presentSale(sale: Sale, now: number) {
@@ -24,9 +24,12 @@ export function saleRoute(app: FastifyInstance, { directory, config }: Api): voi
     {
       schema: {
         tags: ['buyers'],
+        operationId: 'getSale',
         summary: 'A sale as anybody may see it',
+        'x-told': { 200: { description: 'At most a second old', headers: ['Cache-Control'] } },
+        'x-refuses': ['sale_not_found', 'gate_not_loaded', 'gate_unavailable', 'ledger_unavailable'],
         params: jsonSchema(SaleParams),
-        response: { 200: jsonSchema(PublicSale), default: refusal },
+        response: { 200: jsonSchema(PublicSale) },
       },
     },
     async (request, reply) => {

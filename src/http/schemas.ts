@@ -1,8 +1,10 @@
 /** The HTTP interface in zod: the one source of validation (without coercion), types and OpenAPI. */
 import { z } from 'zod';
 import { Currency, OrderReason, OrderStatus, ReservationStatus, SaleId, UserId } from '../domain/reservation.ts';
+import { PaymentEvent } from '../domain/payment.ts';
 import { SalePhase } from '../domain/sale.ts';
-import { PROBLEM_TYPE, problems } from './problem.ts';
+import { examples, paymentEvent } from './examples.ts';
+import { problems } from './problem.ts';
 
 const Time = z.iso.datetime();
 const Amount = z.int().min(0);
@@ -96,12 +98,14 @@ export const Orders = z
   .object({ orders: z.array(AdminReservation), next: z.string().nullable() })
   .meta({ id: 'Orders' });
 
-export const Received = z.object({ state: z.enum(['applied', 'parked', 'ignored']), outcome: z.string() });
+export const Received = z
+  .object({ state: z.enum(['applied', 'parked', 'ignored']), outcome: z.string() })
+  .meta({ id: 'Received' });
 const Reachable = z.object({ ok: z.boolean(), detail: z.string().optional() });
-export const Health = z.object({ status: z.literal(['ok', 'starting', 'draining']) });
+export const Health = z.object({ status: z.literal(['ok', 'starting', 'draining']) }).meta({ id: 'Health' });
 export const Readiness = Health.extend({
   dependencies: z.object({ redis: Reachable, postgres: Reachable, queue: Reachable }),
-});
+}).meta({ id: 'Readiness' });
 
 export const ProblemDocument = z
   .looseObject({
@@ -114,6 +118,8 @@ export const ProblemDocument = z
       .boolean()
       .optional()
       .meta({ description: 'with sold_out: false once every unit is paid; Retry-After tells when one may come back' }),
+    startsAt: Time.optional().meta({ description: 'with not_started' }),
+    maxPerReservation: z.int().optional().meta({ description: 'with qty_over_limit' }),
   })
   .meta({ id: 'Problem' });
 
@@ -125,12 +131,21 @@ export function jsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output')
 
 /** The schemas that have a name, as OpenAPI's components: what the routes' schemas refer to. */
 export function namedSchemas(): Record<string, object> {
-  const { schemas } = z.toJSONSchema(z.globalRegistry, { uri: (id) => `#/components/schemas/${id}` });
-  return Object.fromEntries(Object.entries(schemas).map(([id, { $schema: _, $id: __, ...rest }]) => [id, rest]));
+  const { schemas } = z.toJSONSchema(z.globalRegistry, {
+    uri: (id) => `#/components/schemas/${id}`,
+    // A page of pattern says no more to a reader than its format.
+    override: ({ jsonSchema: made }) => {
+      if (made.format !== undefined) delete made.pattern;
+    },
+  });
+  const named = Object.entries(schemas).map(([id, { $schema: _, $id: __, ...rest }]): [string, object] => {
+    const example = examples[id];
+    return [id, example ? { ...rest, examples: [example] } : rest];
+  });
+  return Object.fromEntries(named);
 }
 
-/** What any route may answer instead. */
-export const refusal = {
-  description: 'Refused: `code` says why',
-  content: { [PROBLEM_TYPE]: { schema: jsonSchema(ProblemDocument) } },
-};
+/** An event as it is sent; which members matter is decided after its signature is checked, and not by this schema. */
+export function paymentEventSchema(): object {
+  return { ...jsonSchema(PaymentEvent, 'input'), examples: [paymentEvent()] };
+}

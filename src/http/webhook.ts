@@ -1,5 +1,5 @@
 /** POST /webhooks/payments: Standard Webhooks; and the provider's own events, if it has such. 2xx only once the event is durable; then a redelivery changes nothing. */
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Webhook, WebhookVerificationError } from 'standardwebhooks';
 import type { z } from 'zod';
 import { crashPoint } from '../crash.ts';
@@ -10,7 +10,7 @@ import { finish } from '../operations/finish.ts';
 import type { Api } from './app.ts';
 import { Problem } from './problem.ts';
 import { requestId } from './request-id.ts';
-import { jsonSchema, refusal, Received } from './schemas.ts';
+import { jsonSchema, Received } from './schemas.ts';
 
 type Headers = Record<string, string | string[] | undefined>;
 /** @returns undefined for an event that means nothing to us */
@@ -21,16 +21,37 @@ export function webhookRoutes(app: FastifyInstance, api: Api): void {
   const webhooks = config.WEBHOOK_SECRET.map((secret) => new Webhook(secret));
   const standard: Read = (body, headers) => parseEvent(verify(webhooks, body, headers), String(headers['webhook-id']));
   if (webhooks.length > 0) {
-    eventRoute(app, api, '/webhooks/payments', 'A payment event, signed as Standard Webhooks say', standard);
+    eventRoute(app, api, '/webhooks/payments', STANDARD, standard);
   }
   const own = provider?.webhooks;
   if (own) {
     const read: Read = (body, headers) => own.read(body, headers);
-    eventRoute(app, api, own.path, 'A payment event in the provider’s own form, signed as the provider does', read);
+    eventRoute(app, api, own.path, OWN, read);
   }
 }
 
-function eventRoute(app: FastifyInstance, { stores, inTime }: Api, path: string, summary: string, read: Read): void {
+const STANDARD: FastifySchema = {
+  operationId: 'receivePaymentEvent',
+  summary: 'A payment event, signed as Standard Webhooks say',
+  security: [{ signature: [] }],
+  'x-signed': 'standard',
+  'x-refuses': ['malformed_event', 'ledger_unavailable'],
+};
+const OWN: FastifySchema = {
+  operationId: 'receiveProviderEvent',
+  summary: 'A payment event in the provider’s own form, signed as the provider does',
+  security: [{ provider: [] }],
+  'x-signed': 'own',
+  'x-refuses': ['malformed_event', 'wrong_mode', 'ledger_unavailable'],
+};
+
+function eventRoute(
+  app: FastifyInstance,
+  { stores, inTime }: Api,
+  path: string,
+  documented: FastifySchema,
+  read: Read,
+): void {
   // The signature covers the bytes as they came, so in this scope nothing parses them before it is checked.
   void app.register((scope, _, done) => {
     scope.removeAllContentTypeParsers();
@@ -43,8 +64,9 @@ function eventRoute(app: FastifyInstance, { stores, inTime }: Api, path: string,
         ...inTime,
         schema: {
           tags: ['payment provider'],
-          summary,
-          response: { 200: jsonSchema(Received), default: refusal },
+          ...documented,
+          'x-told': { 200: { description: 'Durable; sent again, it changes nothing' } },
+          response: { 200: jsonSchema(Received) },
         },
       },
       async (request) => {

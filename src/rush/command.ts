@@ -5,8 +5,9 @@
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { exitCodeOf, type AuditReport } from '../audit/report.ts';
+import { flashgate, type Flashgate } from '../client/client.ts';
 import { Crowd } from './crowd.ts';
-import { Connections, JsonApi, target } from './http.ts';
+import { Connections, JsonApi, limitedFetch, target } from './http.ts';
 import { compare, isSettled, type Check, type Evidence } from './ledger-compare.ts';
 import { readOrders, readPayments, readSale } from './ledger-read.ts';
 import { parseRushOptions, WrongUsage, type RushSettings } from './options.ts';
@@ -23,7 +24,8 @@ const LOOK_AGAIN_MS = 500;
 
 type Print = (text: string) => void;
 type Secrets = { admin: string; service: string | undefined; provider: string | undefined };
-type Clients = { api: JsonApi; admin: JsonApi; provider: JsonApi; connections: Connections };
+/** `api` with the storefront's token, `admin` with an admin's; `connections` are the buyers', and are measured. */
+type Clients = { api: Flashgate; admin: Flashgate; provider: JsonApi; connections: Connections };
 
 /**
  * @param options as commander gives them (`rushOptions`), or the same names with numbers; what is missing takes its default
@@ -63,8 +65,10 @@ function readSecrets(settings: RushSettings, env: NodeJS.ProcessEnv): Secrets {
 
 async function rush(settings: RushSettings, secrets: Secrets, env: NodeJS.ProcessEnv, print: Print): Promise<number> {
   const timeoutMs = settings.timeout * 1000;
-  const api = new JsonApi(settings.url, secrets.service, timeoutMs);
-  const admin = new JsonApi(settings.url, secrets.admin, timeoutMs);
+  const { fetch, close } = limitedFetch();
+  const limits = { baseUrl: settings.url, fetch, attemptMs: timeoutMs, deadlineMs: 2 * timeoutMs };
+  const api = flashgate({ ...limits, token: secrets.service });
+  const admin = flashgate({ ...limits, token: secrets.admin });
   const provider = new JsonApi(settings.providerUrl, secrets.provider, timeoutMs);
   try {
     const sale = await prepareSale(settings, admin, api);
@@ -75,7 +79,7 @@ async function rush(settings: RushSettings, secrets: Secrets, env: NodeJS.Proces
       await connections.close();
     }
   } finally {
-    await Promise.all([api.close(), admin.close(), provider.close()]);
+    await Promise.all([close(), provider.close()]);
   }
 }
 

@@ -1,9 +1,10 @@
 /**
- * The rush's two HTTP clients: {@link Connections}, which fires buyers' requests over a fixed number of keep-alive
- * connections and can cut one off, and {@link JsonApi} for everything that is not in a hurry.
+ * The rush's HTTP. {@link Connections} fires buyers' presses over a fixed number of keep-alive connections and can cut one
+ * off: what is measured has nothing between itself and the socket, and is never tried again. Everything else that is asked
+ * of the API goes through src/client, over connections of {@link limitedFetch}; {@link JsonApi} is for the payment provider.
  */
 import { performance } from 'node:perf_hooks';
-import { Client, Pool, type Dispatcher } from 'undici';
+import { Agent, Client, Pool, type Dispatcher } from 'undici';
 
 /** `failure` instead of an answer: `cut` (on purpose), `timeout`, or the connection error's code. */
 export type Reply = { status: number; body: string } | { failure: string };
@@ -118,11 +119,24 @@ function failureOf(error: Error & { code?: string; cause?: unknown }): string {
   return code.endsWith('_TIMEOUT') ? 'timeout' : code;
 }
 
+/** So that thousands of winners who look at their reservations do not open thousands of connections. */
+const UNMEASURED_CONNECTIONS = 8;
+
+/** For src/client: the global fetch over a few connections of their own. */
+export function limitedFetch() {
+  const agent = new Agent({ connections: UNMEASURED_CONNECTIONS });
+  // Node.js' own undici takes this one's agents; only its copy of the types is another.
+  const dispatcher = agent as unknown as NonNullable<RequestInit['dispatcher']>;
+  return {
+    fetch: (request: Request, init: { signal: AbortSignal }) => fetch(request, { ...init, dispatcher }),
+    close: () => agent.destroy(),
+  };
+}
+
 /** No answer could be had; the message says from where and why. */
 export class Unreachable extends Error {}
 
-export type JsonAnswer = { status: number; body: unknown };
-
+/** The payment provider's interface, which is not flashgate's own. */
 export class JsonApi {
   #pool: Pool;
   #base: string;
@@ -132,35 +146,34 @@ export class JsonApi {
   constructor(base: string, token: string | undefined, timeoutMs: number) {
     this.#base = base;
     this.#target = target(base);
-    this.#pool = new Pool(this.#target.origin, { connections: 8, headersTimeout: timeoutMs, bodyTimeout: timeoutMs });
+    const limits = { connections: UNMEASURED_CONNECTIONS, headersTimeout: timeoutMs, bodyTimeout: timeoutMs };
+    this.#pool = new Pool(this.#target.origin, limits);
     this.#headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
   }
 
   /**
-   * @returns any status, with the parsed body (undefined when it is empty)
-   * @throws {Unreachable} without an answer, or with one that is not JSON
+   * @returns the parsed body, undefined when it is empty
+   * @throws {Unreachable} without an answer, with one that is not JSON, and for a status that is not 2xx
    */
-  async call(method: 'GET' | 'PUT' | 'POST', path: string, body?: unknown): Promise<JsonAnswer> {
-    try {
-      const answer = await this.#pool.request({
-        method,
-        path: this.#target.prefix + path,
-        headers: { ...this.#headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
-        body: body === undefined ? null : JSON.stringify(body),
-      });
-      const text = await answer.body.text();
-      return { status: answer.statusCode, body: text === '' ? undefined : JSON.parse(text) };
-    } catch (error) {
+  async must(method: 'GET' | 'POST', path: string, body?: unknown): Promise<unknown> {
+    const about = `${method} ${this.#base}${path}`;
+    const answer = await this.#call(method, path, body).catch((error: unknown) => {
       const why = error instanceof Error ? error.message || String((error as { code?: string }).code) : String(error);
-      throw new Unreachable(`${method} ${this.#base}${path}: ${why}`, { cause: error });
-    }
+      throw new Unreachable(`${about}: ${why}`, { cause: error });
+    });
+    if (answer.status >= 200 && answer.status < 300) return answer.body;
+    throw new Unreachable(`${about}: HTTP ${answer.status} ${JSON.stringify(answer.body)}`);
   }
 
-  /** As {@link call}, for what must succeed. @throws {Unreachable} also for a status that is not 2xx */
-  async must(method: 'GET' | 'PUT' | 'POST', path: string, body?: unknown): Promise<unknown> {
-    const answer = await this.call(method, path, body);
-    if (answer.status >= 200 && answer.status < 300) return answer.body;
-    throw new Unreachable(`${method} ${this.#base}${path}: HTTP ${answer.status} ${JSON.stringify(answer.body)}`);
+  async #call(method: 'GET' | 'POST', path: string, body: unknown): Promise<{ status: number; body: unknown }> {
+    const answer = await this.#pool.request({
+      method,
+      path: this.#target.prefix + path,
+      headers: { ...this.#headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      body: body === undefined ? null : JSON.stringify(body),
+    });
+    const text = await answer.body.text();
+    return { status: answer.statusCode, body: text === '' ? undefined : JSON.parse(text) };
   }
 
   close(): Promise<void> {

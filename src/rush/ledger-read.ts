@@ -1,10 +1,14 @@
 /** Reads what the ledger, the gate and the payment provider say of one sale, through their public and admin routes. */
 import { z } from 'zod';
+import { told, type Flashgate } from '../client/client.ts';
 import type { JsonApi } from './http.ts';
 
 const instant = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
 
-/** Members that are not named here are let through: the API may tell more. */
+/**
+ * The client's types are the API's promise; here it is checked. Members that are not named here are let through: the API
+ * may tell more.
+ */
 const Order = z.object({
   reservationId: z.string(),
   saleId: z.string(),
@@ -45,27 +49,31 @@ const PAGE = 500;
 /** PENDING_PAYMENT first: an order that ends while this reads is then seen twice, and never missed. */
 const statuses = ['PENDING_PAYMENT', 'PAID', 'EXPIRED', 'CANCELLED', 'REJECTED', 'REFUNDED'] as const;
 
-/** All orders of the sale, by reservation id. @throws {Unreachable} or {z.ZodError} when the answer is another one */
-export async function readOrders(admin: JsonApi, saleId: string): Promise<Map<string, Order>> {
+/**
+ * All orders of the sale, by reservation id.
+ * @throws {ProblemError | NoAnswer} or {z.ZodError} when the answer is another one
+ */
+export async function readOrders(admin: Flashgate, saleId: string): Promise<Map<string, Order>> {
   const orders = new Map<string, Order>();
   for (const status of statuses) {
-    let cursor: string | undefined;
+    let after: string | undefined;
     do {
-      const query = new URLSearchParams({ status, limit: String(PAGE), ...(cursor ? { after: cursor } : {}) });
-      const page = OrderPage.parse(await admin.must('GET', `/admin/sales/${saleId}/orders?${query.toString()}`));
+      const query = { status, limit: String(PAGE), ...(after !== undefined && { after }) };
+      const asking = admin.GET('/admin/sales/{saleId}/orders', { params: { path: { saleId }, query } });
+      const page = OrderPage.parse(await told(asking));
       for (const order of page.orders) orders.set(order.reservationId, order);
-      cursor = page.next ?? undefined;
-    } while (cursor !== undefined);
+      after = page.next ?? undefined;
+    } while (after !== undefined);
   }
   return orders;
 }
 
 /** Gate and ledger side by side. @throws as {@link readOrders} */
-export async function readSale(admin: JsonApi, saleId: string): Promise<SaleView> {
-  return SaleView.parse(await admin.must('GET', `/admin/sales/${saleId}`));
+export async function readSale(admin: Flashgate, saleId: string): Promise<SaleView> {
+  return SaleView.parse(await told(admin.GET('/admin/sales/{saleId}', { params: { path: { saleId } } })));
 }
 
-/** Every payment the provider knows, also of other sales. @throws as {@link readOrders} */
+/** Every payment the provider knows, also of other sales. @throws {Unreachable | z.ZodError} */
 export async function readPayments(provider: JsonApi): Promise<Payment[]> {
   return PaymentList.parse(await provider.must('GET', '/payments')).payments;
 }

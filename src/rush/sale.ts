@@ -1,7 +1,7 @@
 /** The sale that is rushed at: one made for the run, or one that is there. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import type { JsonApi } from './http.ts';
+import { told, type Flashgate } from '../client/client.ts';
 import { readSale } from './ledger-read.ts';
 import type { RushSettings } from './options.ts';
 
@@ -21,10 +21,10 @@ const PRICE = { amount: 1999, currency: 'EUR' };
  * Makes a sale that is open for an hour (unless one is named), and waits until the API serves it as open.
  * @throws {Error} with what the API said last, when it is not open in time
  */
-export async function prepareSale(settings: RushSettings, admin: JsonApi, api: JsonApi): Promise<SaleState> {
+export async function prepareSale(settings: RushSettings, admin: Flashgate, api: Flashgate): Promise<SaleState> {
   const saleId = settings.sale ?? `rush-${Date.now().toString(36)}`;
   if (settings.sale === undefined) {
-    await admin.must('PUT', `/admin/sales/${saleId}`, {
+    const body = {
       name: `Rush: ${settings.units} units, ${settings.buyers} buyers`,
       total: settings.units,
       startsAt: new Date(Date.now() - 60_000).toISOString(),
@@ -32,20 +32,16 @@ export async function prepareSale(settings: RushSettings, admin: JsonApi, api: J
       holdSeconds: settings.holdSeconds,
       maxPerReservation: settings.quantity,
       price: PRICE,
-    });
+    };
+    await told(admin.PUT('/admin/sales/{saleId}', { params: { path: { saleId } }, body }));
   }
   const deadline = Date.now() + OPENING_MS;
   let seen: unknown;
   do {
-    const answer = await api.call('GET', `/sales/${saleId}`);
-    seen = answer.body;
-    const sale = SaleState.safeParse(answer.body);
-    if (
-      answer.status === 200 &&
-      sale.success &&
-      sale.data.state === 'open' &&
-      (await readSale(admin, saleId)).gate !== null
-    ) {
+    const { data, error } = await api.GET('/sales/{saleId}', { params: { path: { saleId } } });
+    seen = data ?? error;
+    const sale = SaleState.safeParse(data);
+    if (sale.success && sale.data.state === 'open' && (await readSale(admin, saleId)).gate !== null) {
       return sale.data;
     }
     await sleep(200);

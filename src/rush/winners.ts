@@ -1,18 +1,17 @@
 /** What winners do: pay, pay too late, or let the hold lapse and perhaps come back. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { z } from 'zod';
 import type { Told } from './answers.ts';
+import { told as answerOf, type Flashgate } from '../client/client.ts';
 import { Unreachable, type JsonApi } from './http.ts';
 import type { Role } from './schedule.ts';
 
 const POLL_MS = 250;
 const PAYMENT_TRIES = 5;
 const isFinal = (status: string) => ['PAID', 'CANCELLED', 'REJECTED', 'REFUNDED'].includes(status);
-const Status = z.object({ status: z.string() });
 
 export type WinnersOptions = {
   saleId: string;
-  api: JsonApi;
+  api: Flashgate;
   provider: JsonApi;
   roles: Role[];
   /** How long after its time a hold may take to be seen as expired, in milliseconds. */
@@ -86,11 +85,12 @@ export class Winners {
   async #untilExpired({ reservationId, userId, expiresAt }: Told): Promise<void> {
     const { saleId, api, settleMs } = this.#options;
     await sleep(Math.max(0, expiresAt - Date.now()));
-    const path = `/sales/${saleId}/reservations/${reservationId}?userId=${encodeURIComponent(userId)}`;
+    const params = { path: { saleId, reservationId }, query: { userId } };
     let seen = 'nothing';
     while (Date.now() < expiresAt + settleMs) {
       try {
-        const { status } = Status.parse(await api.must('GET', path));
+        const asking = api.GET('/sales/{saleId}/reservations/{reservationId}', { params });
+        const { status } = await answerOf(asking);
         if (status === 'EXPIRED') return;
         seen = status;
         if (isFinal(status)) break;

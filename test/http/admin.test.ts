@@ -64,6 +64,8 @@ describe('a sale’s settings', () => {
 
   test.each<[string, Record<string, unknown>]>([
     ['endsAt before startsAt', { endsAt: '2020-01-01T00:00:00Z' }],
+    ['endsAt in the year 10000, in UTC', { endsAt: '9999-12-31T23:59:59-01:00' }],
+    ['endsAt in the year 10000, rounded', { endsAt: '9999-12-31T23:59:59.9999999Z' }],
     ['endsAt at startsAt', { startsAt: '2030-01-01T00:00:00Z', endsAt: '2030-01-01T01:00:00+01:00' }],
     ['a day that is none', { startsAt: '2026-02-30T00:00:00Z' }],
     ['a date without a time', { startsAt: '2026-02-01' }],

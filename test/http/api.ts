@@ -3,7 +3,7 @@
  * (the app without a socket) unless a test is about the socket.
  */
 import { randomUUID } from 'node:crypto';
-import type { InjectOptions, LightMyRequestResponse } from 'fastify';
+import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { pino } from 'pino';
@@ -15,6 +15,7 @@ import { buildApp, type BuiltApp } from '../../src/http/app.ts';
 import { problems, type ProblemCode } from '../../src/http/problem.ts';
 import { wire, workerOptions, type Wired } from '../../src/wiring.ts';
 import { startWorker } from '../../src/worker/worker.ts';
+import { Conformity, type Document } from './conform.ts';
 
 export const SERVICE = 'service-token-of-the-tests';
 export const ADMIN = 'admin-token-of-the-tests';
@@ -52,6 +53,8 @@ export type TestApi = BuiltApp & {
   db: pg.Pool;
   /** What was logged as a warning or worse. */
   log: Record<string, unknown>[];
+  /** Every answer of `inject` is held to the document. */
+  conformity: Conformity;
   url: () => Promise<string>;
   close: () => Promise<void>;
 };
@@ -74,6 +77,8 @@ export async function testApi(
   );
   const wired = wire(config, logger);
   const built = await buildApp({ ...wired, config });
+  await built.app.ready();
+  const conformity = holdToDocument(built.app);
   await built.directory.start(config.SALES_REFRESH_MS);
   const redis = connect(config.REDIS_URL);
   redis.on('error', () => undefined); // tests that stop Redis see it in the answers
@@ -87,6 +92,7 @@ export async function testApi(
     redis,
     db,
     log,
+    conformity,
     url: () => (address ??= built.app.listen({ host: '127.0.0.1', port: 0 })),
     close: async () => {
       await built.app.close();
@@ -95,6 +101,20 @@ export async function testApi(
       await Promise.all([wired.close(), db.end()]);
     },
   };
+}
+
+/** Whatever a test asks for, its answer must be one that the document of this app has. */
+function holdToDocument(app: FastifyInstance): Conformity {
+  const conformity = new Conformity(app.swagger() as unknown as Document);
+  const inject = app.inject.bind(app) as (options: string | InjectOptions) => Promise<LightMyRequestResponse>;
+  const checked = async (options: string | InjectOptions) => {
+    const answer = await inject(options);
+    const { method = 'GET', url } = typeof options === 'string' ? { url: options } : options;
+    if (typeof url === 'string') conformity.check(method, url, answer);
+    return answer;
+  };
+  app.inject = checked as typeof app.inject;
+  return conformity;
 }
 
 export const asShop = { authorization: `Bearer ${SERVICE}` };

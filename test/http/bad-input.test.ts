@@ -201,6 +201,8 @@ describe('methods', () => {
     ['/livez', 'GET, HEAD'],
     ['/readyz', 'GET, HEAD'],
     ['/openapi.json', 'GET, HEAD'],
+    ['/docs', 'GET, HEAD'],
+    ['/docs/static/swagger-ui.css', 'GET, HEAD'],
   ];
   // CONNECT names a host, not a path: Node.js' server closes such a connection before anybody sees a request.
   const methods = METHODS.filter((method) => method !== 'CONNECT');

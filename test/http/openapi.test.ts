@@ -1,174 +1,168 @@
-/** /openapi.json says what there is: every route, every code, and schemas to which real answers keep. */
-import { Ajv2020 } from 'ajv/dist/2020.js';
-import addFormats from 'ajv-formats';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { gateKeys } from '../../src/gate/keys.ts';
+/** /openapi.json is good OpenAPI 3.1, and says what there is: every route, who may call it, every code, examples that fit. */
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { problems } from '../../src/http/problem.ts';
 import { freshStores, type Stores } from '../support/stores.ts';
-import { admin, ask, deliver, eventOf, newId, press, putSale, record, reservationUrl, saleSettings } from './api.ts';
-import { testApi, win, type TestApi } from './api.ts';
+import { stripeSettings } from '../support/stripe.ts';
+import { ask, newId, testApi, type TestApi } from './api.ts';
+import type { Document, Media, Operation, Response } from './conform.ts';
 import { HS256 } from './tokens.ts';
 
-type Answer = Awaited<ReturnType<typeof ask>>;
-type Operation = {
-  summary?: string;
-  security?: Record<string, string[]>[];
-  requestBody?: { content: Record<string, { schema: { required?: string[] } }> };
-  parameters?: { name: string; required?: boolean }[];
-  responses: Record<string, { content?: Record<string, { schema: object }> }>;
-};
-type Document = {
-  openapi: string;
-  paths: Record<string, Record<string, Operation>>;
-  components: {
-    securitySchemes: Record<string, object>;
-    schemas: Record<string, { properties: Record<string, object> }>;
-  };
+/** In the first, with a payment provider that has pages and events of its own: all routes that there can be. */
+const MODES: Record<string, [env: Record<string, string>, buyers: string[]]> = {
+  service: [stripeSettings('http://127.0.0.1:9'), ['storefront']],
+  jwt: [HS256, ['buyer']],
+  none: [{ AUTH_MODE: 'none' }, []],
 };
 
 let stores: Stores;
-let api: TestApi;
-let document: Document;
-let ajv: Ajv2020;
+const apis: Record<string, TestApi> = {};
 beforeAll(async () => {
   stores = await freshStores();
-  api = await testApi(stores.env);
-  document = (await ask(api, '/openapi.json')).json<Document>();
-  ajv = new Ajv2020({ strict: false });
-  addFormats.default(ajv);
-  ajv.addSchema(document, 'openapi');
+  for (const [mode, [env]] of Object.entries(MODES)) apis[mode] = await testApi({ ...stores.env, ...env });
 });
 afterAll(async () => {
-  await api.close();
+  await Promise.all(Object.values(apis).map((api) => api.close()));
   await stores.drop();
 });
 
-test('OpenAPI 3.1, in which no reference leads nowhere', () => {
-  expect(document.openapi).toMatch(/^3\.1\./);
-  const references = new Set([...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map(([, ref]) => ref ?? ''));
-  expect(references.size).toBeGreaterThan(5);
-  for (const reference of references) {
-    expect(ajv.getSchema(`openapi${reference}`), reference).toBeTypeOf('function');
-  }
-});
+const apiOf = (mode: string) => apis[mode] as TestApi;
+const operationsOf = ({ paths }: Document): [path: string, method: string, Operation][] =>
+  Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]): [string, string, Operation] => [path, method, operation]),
+  );
 
-test('every route is there, with what it is for, who may call it, and what it refuses with', () => {
-  const expected = {
-    '/livez': 'get',
-    '/readyz': 'get',
-    '/sales/{saleId}': 'get',
-    '/sales/{saleId}/reserve': 'post',
-    '/sales/{saleId}/reservations/{reservationId}': 'delete get',
-    '/admin/sales': 'get',
-    '/admin/sales/{saleId}': 'get put',
-    '/admin/sales/{saleId}/pause': 'post',
-    '/admin/sales/{saleId}/resume': 'post',
-    '/admin/sales/{saleId}/end': 'post',
-    '/admin/sales/{saleId}/close': 'post',
-    '/admin/sales/{saleId}/orders': 'get',
-    '/admin/sales/{saleId}/orders/{reservationId}/refund': 'post',
-    '/webhooks/payments': 'post',
-  };
-  const found = Object.entries(document.paths).map(([path, methods]) => [path, Object.keys(methods).sort().join(' ')]);
-  expect(Object.fromEntries(found)).toEqual(expected);
-  for (const [path, methods] of Object.entries(document.paths)) {
-    for (const { summary, security, responses } of Object.values(methods)) {
-      expect(summary).toBeTruthy();
-      const who = path.startsWith('/admin') ? ['admin'] : /reserv/.test(path) ? ['storefront'] : [];
-      expect(security?.flatMap(Object.keys) ?? [], path).toEqual(who);
-      if (path.endsWith('z')) continue;
-      expect(Object.keys(responses['default']?.content ?? {}), path).toEqual(['application/problem+json']);
+describe.each(Object.keys(MODES))('AUTH_MODE=%s', (mode) => {
+  let document: Document;
+  beforeAll(async () => {
+    document = (await ask(apiOf(mode), '/openapi.json')).json<Document>();
+  });
+  const resolve = (given: object) => apiOf(mode).conformity.resolve(given);
+
+  test('is OpenAPI 3.1 by its own schema, in which no reference leads nowhere', async () => {
+    const { valid, errors } = await new Validator().validate(structuredClone(document));
+    expect(errors).toBeUndefined();
+    expect(valid).toBe(true);
+    expect(document.openapi).toMatch(/^3\.1\./);
+    const references = new Set([...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map(([, to = '']) => to));
+    expect(references.size).toBeGreaterThan(40);
+    for (const $ref of references) expect(resolve({ $ref }), $ref).not.toEqual({});
+  });
+
+  test('each operation has a name of its own, says what it is for and what each answer means', () => {
+    const all = operationsOf(document);
+    const events = Object.values(document.webhooks).map(({ post }) => post);
+    const names = [...all.map(([, , { operationId }]) => operationId), ...events.map((each) => each.operationId)];
+    expect(new Set(names).size).toBe(names.length);
+    for (const { operationId, summary, tags, responses } of [...all.map(([, , each]) => each), ...events]) {
+      expect(operationId).toMatch(/^[a-z][A-Za-z]+$/);
+      expect(summary, operationId).toBeTruthy();
+      expect(tags, operationId).toHaveLength(1);
+      for (const [status, response] of Object.entries(responses)) {
+        const { description } = resolve(response) as Response;
+        expect(description, `${operationId} ${status}`).not.toBe('Default Response');
+      }
+      expect(Object.keys(responses), operationId).not.toContain('default');
     }
-  }
-  expect(Object.keys(document.components.securitySchemes).sort()).toEqual(['admin', 'storefront']);
-});
+  });
 
-test.each([
-  ['jwt', HS256, ['buyer']],
-  ['none', { AUTH_MODE: 'none' }, []],
-])('AUTH_MODE=%s: it says who may call the buyers’ routes, and what need not be named', async (mode, env, who) => {
-  const other = await testApi({ ...stores.env, ...env });
-  try {
-    const { paths, components } = (await ask(other, '/openapi.json')).json<Document>();
-    for (const [path, methods] of Object.entries(paths).filter(([each]) => /^\/sales.*reserv/.test(each))) {
-      for (const { security, requestBody, parameters } of Object.values(methods)) {
-        expect(security?.flatMap(Object.keys) ?? [], path).toEqual(who);
-        const body = requestBody?.content['application/json']?.schema;
-        if (body) expect(body.required ?? []).toEqual(mode === 'jwt' ? [] : ['userId']);
-        const inQuery = parameters?.find(({ name }) => name === 'userId');
-        if (!body) expect(inQuery?.required ?? false).toBe(mode !== 'jwt');
+  test('says who may call what, and what need not be named', () => {
+    const [, buyers] = MODES[mode] as (typeof MODES)[string];
+    for (const [path, , { security, requestBody, parameters }] of operationsOf(document)) {
+      const [, first = ''] = path.split('/');
+      const others: Record<string, string[]> = { admin: ['admin'], webhooks: ['signature'] };
+      const own = path === '/webhooks/stripe' ? ['provider'] : (others[first] ?? []);
+      const wanted = /^\/sales.*reserv/.test(path) ? buyers : own;
+      expect(security?.flatMap(Object.keys) ?? [], path).toEqual(wanted);
+      if (wanted !== buyers) continue;
+      const body = requestBody?.content['application/json']?.schema;
+      if (body) expect(body.required ?? []).toEqual(mode === 'jwt' ? [] : ['userId']);
+      else expect(parameters?.find(({ name }) => name === 'userId')?.required ?? false).toBe(mode !== 'jwt');
+    }
+    expect(Object.keys(document.components.securitySchemes).sort()).toEqual(
+      ['admin', 'signature', ...(mode === 'service' ? ['provider'] : []), ...buyers].sort(),
+    );
+    if (mode === 'jwt') expect(document.components.securitySchemes['buyer']).toMatchObject({ bearerFormat: 'JWT' });
+  });
+
+  test('its examples keep to its schemas', () => {
+    let looked = 0;
+    const fits = (schema: object, value: unknown, about: string) => {
+      looked += 1;
+      apiOf(mode).conformity.validate(schema, value, about);
+    };
+    for (const [name, { examples = [] }] of Object.entries(document.components.schemas)) {
+      for (const value of examples) fits({ $ref: `#/components/schemas/${name}` }, value, name);
+    }
+    const media = (content: Record<string, Media> | undefined, about: string) => {
+      for (const { schema, example, examples = {} } of Object.values(content ?? {})) {
+        if (example !== undefined) fits(schema, example, about);
+        for (const [name, each] of Object.entries(examples)) {
+          fits(schema, (resolve(each) as { value: unknown }).value, `${about} ${name}`);
+        }
+      }
+    };
+    const all = [...operationsOf(document), ...Object.entries(document.webhooks).map(([n, { post }]) => [n, '', post])];
+    for (const [, , operation] of all as [string, string, Operation][]) {
+      media(operation.requestBody?.content, operation.operationId);
+      for (const [status, response] of Object.entries(operation.responses)) {
+        media((resolve(response) as Response).content, `${operation.operationId} ${status}`);
       }
     }
-    expect(Object.keys(components.securitySchemes).sort()).toEqual(['admin', ...who]);
-    if (mode === 'jwt') expect(components.securitySchemes['buyer']).toMatchObject({ bearerFormat: 'JWT' });
-  } finally {
-    await other.close();
-  }
+    expect(looked).toBeGreaterThan(80);
+  });
 });
 
-test('the codes of the document are the codes of the program', () => {
-  expect(document.components.schemas['Problem']?.properties['code']).toMatchObject({ enum: Object.keys(problems) });
+/** What is no part of the interface: the document, and the pages that show it. */
+const NOT_DOCUMENTED = /^\/(openapi\.json$|docs(\/|$))/;
+
+test('the paths and methods of the document are those of the app, no more and no fewer', async () => {
+  const { app, conformity } = apiOf('service');
+  const paths = pathsOf(app.printRoutes({ commonPrefix: false })).filter((path) => !NOT_DOCUMENTED.test(path));
+  const real = await Promise.all(
+    paths.map(async (path) => {
+      // No path has this method; each says which ones it has instead.
+      const url = path.replaceAll(/:\w+/g, newId());
+      const { statusCode, headers } = await app.inject({ method: 'PROPFIND' as 'GET', url });
+      expect(statusCode, path).toBe(405);
+      const allowed = String(headers['allow']).split(', ');
+      return [path.replaceAll(/:(\w+)/g, '{$1}'), allowed.filter((method) => method !== 'HEAD').sort()];
+    }),
+  );
+  const told = Object.entries(conformity.document.paths).map(([path, methods]) => [
+    path,
+    Object.keys(methods)
+      .map((method) => method.toUpperCase())
+      .sort(),
+  ]);
+  expect(real.length).toBeGreaterThan(10);
+  expect(Object.fromEntries(told)).toEqual(Object.fromEntries(real));
 });
 
-test('real answers keep to it, good ones and refusals', async () => {
-  const check = (method: string, path: string, answer: Answer) => {
-    const { responses } = document.paths[path]?.[method] ?? { responses: {} };
-    const status = String(answer.statusCode);
-    const type = String(answer.headers['content-type']).split(';')[0] ?? '';
-    const key = responses[status] ? status : 'default';
-    const at = [path, method, 'responses', key, 'content', type, 'schema'];
-    expect(responses[key]?.content?.[type], `${method} ${path} ${status} ${type}`).toBeTruthy();
-    const pointer = at.map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'))).join('/');
-    const validate = ajv.getSchema(`openapi#/paths/${pointer}`);
-    expect(validate?.(answer.json()), `${answer.body} ${ajv.errorsText(validate?.errors)}`).toBe(true);
-    return answer;
-  };
-  const saleId = newId();
-  const one = '/admin/sales/{saleId}';
-  for (const _ of ['created', 'changed']) check('put', one, await admin(api, 'PUT', `/${saleId}`, saleSettings()));
-  check('put', one, await admin(api, 'PUT', `/${saleId}`, {}));
-  check('get', '/admin/sales', await admin(api, 'GET', ''));
+/** Each path in Fastify's picture of its routes: a tree, four characters of indentation for each step. */
+function pathsOf(tree: string): string[] {
+  const stack: string[] = [];
+  return tree.split('\n').flatMap((line) => {
+    const [, indent = '', part = '', methods] = /^([│ ]*)[├└]── (\S*)(?: \((.*)\))?$/.exec(line) ?? [];
+    if (part === '') return [];
+    stack.length = indent.length / 4;
+    stack.push(part);
+    return methods === undefined ? [] : [stack.join('')];
+  });
+}
 
-  const reserve = '/sales/{saleId}/reserve';
-  for (const userId of ['u', 'u', 'not ok']) check('post', reserve, await press(api, saleId, userId));
-  check('post', reserve, await press(api, saleId, 'v', 99));
-  check('post', reserve, await press(api, newId(), 'v'));
-  const won = await win(api, saleId, 'u');
-  const other = await win(api, saleId, 'other');
-  const reservation = '/sales/{saleId}/reservations/{reservationId}';
-  check('get', reservation, await ask(api, reservationUrl(won)));
-  await record(api, won, other);
-  check('post', '/webhooks/payments', await deliver(api, eventOf(won, { amount: 1 })));
-  check('post', '/webhooks/payments', await deliver(api, '{}'));
-  check('get', reservation, await ask(api, reservationUrl(won)));
-  check('get', reservation, await ask(api, reservationUrl({ ...won, userId: 'x' })));
-  await ask(api, reservationUrl(other), { method: 'DELETE' });
-  check('get', reservation, await ask(api, reservationUrl(other)));
-  await deliver(api, eventOf(won));
-  check('get', reservation, await ask(api, reservationUrl(won)));
-  check('delete', reservation, await ask(api, reservationUrl(won), { method: 'DELETE' }));
-
-  check('get', '/admin/sales/{saleId}/orders', await admin(api, 'GET', `/${saleId}/orders`));
-  const refund = `/${saleId}/orders/${won.reservationId}/refund`;
-  for (const returnUnits of [true, true, false, 'yes']) {
-    check('post', `${one}/orders/{reservationId}/refund`, await admin(api, 'POST', refund, { returnUnits }));
-  }
-  check('get', reservation, await ask(api, reservationUrl(won)));
-  check('get', '/admin/sales/{saleId}/orders', await admin(api, 'GET', `/${saleId}/orders?status=REFUNDED`));
-  check('get', '/admin/sales/{saleId}/orders', await admin(api, 'GET', `/${saleId}/orders?status=EXPIRED`));
-  check('get', '/admin/sales/{saleId}/orders', await admin(api, 'GET', `/${saleId}/orders?limit=0`));
-  check('get', one, await admin(api, 'GET', `/${saleId}`));
-  check('get', '/sales/{saleId}', await ask(api, `/sales/${saleId}`));
-  for (const action of ['pause', 'resume', 'close', 'end', 'resume', 'close']) {
-    check('post', `${one}/${action}`, await admin(api, 'POST', `/${saleId}/${action}`));
-  }
-  check('get', '/sales/{saleId}', await ask(api, `/sales/${saleId}`));
-  const lost = await putSale(api, { startsAt: '2999-01-01T00:00:00Z', endsAt: '2999-01-02T00:00:00Z' });
-  check('post', reserve, await press(api, lost, 'u'));
-  await api.redis.del(...gateKeys(lost));
-  check('post', reserve, await press(api, lost, 'u'));
-  check('get', one, await admin(api, 'GET', `/${lost}`));
-  for (const path of ['/livez', '/readyz']) check('get', path, await ask(api, path));
-  api.drain();
-  check('get', '/readyz', await ask(api, '/readyz'));
+test('every code of the program is one that some operation may answer, but two that belong to none', () => {
+  const told = Object.values(apis).flatMap(({ conformity: { document } }) =>
+    operationsOf(document).flatMap(([, , { responses }]) => codesOf(apiOf('service'), responses)),
+  );
+  const codes = Object.keys(problems);
+  expect([...new Set(told), 'not_found', 'method_not_allowed'].sort()).toEqual([...codes].sort());
+  const { schemas } = apiOf('service').conformity.document.components;
+  expect(schemas['Problem']?.properties['code']).toMatchObject({ enum: codes });
 });
+
+const codesOf = ({ conformity }: TestApi, responses: Record<string, object>) =>
+  Object.values(responses).flatMap((response) => {
+    const { content } = conformity.resolve(response) as Response;
+    return Object.keys(content?.['application/problem+json']?.examples ?? {});
+  });

@@ -1,7 +1,16 @@
 /** Stripe: the page to pay on, and its events, against a server that speaks Stripe's API. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { freshStores, type Stores } from '../support/stores.ts';
-import { chargeOf, intentOf, KEY, SECRET, startStripe, stripeEvent, stripeSignature } from '../support/stripe.ts';
+import {
+  chargeOf,
+  intentOf,
+  KEY,
+  SECRET,
+  startStripe,
+  stripeEvent,
+  stripeSettings,
+  stripeSignature,
+} from '../support/stripe.ts';
 import type { Session, StripeStandIn } from '../support/stripe.ts';
 import { admin, ask, asShop, expectProblem, newId, putSale, record, reservationUrl, testApi, win } from './api.ts';
 import type { TestApi, Won } from './api.ts';
@@ -12,12 +21,9 @@ let stores: Stores;
 let stripe: StripeStandIn;
 let api: TestApi;
 const settingsFor = (url: string) => ({
-  PAYMENT_PROVIDER: 'stripe',
+  ...stripeSettings(url),
   STRIPE_SECRET_KEY: `${KEY} sk_test_of_the_next`,
   STRIPE_WEBHOOK_SECRET: `${SECRET} ${NEXT_SECRET}`,
-  STRIPE_API_BASE: url,
-  CHECKOUT_SUCCESS_URL: 'https://shop.example/thanks?of={RESERVATION_ID}',
-  CHECKOUT_CANCEL_URL: 'https://shop.example/sales/{SALE_ID}',
 });
 beforeAll(async () => {
   stores = await freshStores();

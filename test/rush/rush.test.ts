@@ -109,7 +109,9 @@ describe.concurrent('flashgate rush', () => {
 
   it('says 1, and why, when the API is out of reach', async () => {
     const said: string[] = [];
-    const options = { url: 'http://127.0.0.1:9', providerUrl: 'http://127.0.0.1:9', audit: false };
+    const gone = await startFakeApi('none', () => '');
+    await gone.close(); // nobody listens there any more
+    const options = { url: gone.url, providerUrl: gone.url, audit: false };
     expect(await rushCommand(options, env, (text) => said.push(text))).toBe(1);
     expect(said.join()).toContain('ECONNREFUSED');
   });

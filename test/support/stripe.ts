@@ -40,6 +40,16 @@ export type Fault = { path: string; status?: number; hangMs?: number; lost?: boo
 
 export type StripeStandIn = Awaited<ReturnType<typeof startStripe>>;
 
+/** Settings of an API that asks the stand-in at this address. */
+export const stripeSettings = (url: string) => ({
+  PAYMENT_PROVIDER: 'stripe',
+  STRIPE_SECRET_KEY: KEY,
+  STRIPE_WEBHOOK_SECRET: SECRET,
+  STRIPE_API_BASE: url,
+  CHECKOUT_SUCCESS_URL: 'https://shop.example/thanks?of={RESERVATION_ID}',
+  CHECKOUT_CANCEL_URL: 'https://shop.example/sales/{SALE_ID}',
+});
+
 let ids = 0;
 const newId = (prefix: string) => `${prefix}_test_${(ids += 1)}_${process.pid}`;
 
