@@ -26,8 +26,12 @@ export function readDoc(path: string): Doc {
 }
 
 export const docs = [
-  ...['README.md', 'ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md'],
-  ...['docs/operations.md', 'docs/integration.md', 'docs/payment.md'],
+  'README.md',
+  'ARCHITECTURE.md',
+  'CHANGELOG.md',
+  'CONTRIBUTING.md',
+  'bench/README.md',
+  ...readdirSync(join(ROOT, 'docs')).map((file) => join('docs', file)),
 ].map(readDoc);
 
 export function docAt(path: string): Doc {
@@ -53,9 +57,12 @@ export function tableOf({ path, text }: Doc, ...header: string[]): string[][] {
 /** The pieces of inline code in a text. */
 export const codeIn = (text: string) => [...text.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code);
 
-/** All text of the product and its set-up, in which a name that a document uses must occur. */
-export function sourceText(): string {
-  const folders = ['src', 'lua', 'migrations', 'scripts', 'test/support'];
+/** Folders of the product and its set-up. */
+const PRODUCT = ['src', 'lua', 'migrations', 'scripts', 'test/support'];
+
+/** All text of the product, and of `more` folders, in which a name that a document uses must occur. */
+export function sourceText(...more: string[]): string {
+  const folders = [...PRODUCT, ...more];
   const files = folders.flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)),
   );

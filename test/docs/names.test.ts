@@ -11,6 +11,8 @@ import { codeIn, docAt, docs, read, readDoc, ROOT, sourceText, tableOf } from '.
 type Package = { scripts: Record<string, string>; dependencies: Record<string, string> };
 const manifest = JSON.parse(read('package.json')) as Package;
 const source = sourceText();
+/** Documents also tell of what was measured and tested. */
+const allSource = sourceText('bench', 'chaos', 'test');
 const settings = new Set([...settingNames, ...Object.keys(auditSettings)]);
 const readme = docAt('README.md');
 const architecture = docAt('ARCHITECTURE.md');
@@ -21,17 +23,19 @@ describe.each(docs)('$path', ({ path, text, blocks, spans }) => {
   test('names in capitals are settings, or words of the source', () => {
     const names = [...spans, ...lines].flatMap((code) => code.match(/\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b/g) ?? []);
     const known = (name: string) =>
-      settings.has(name) || source.includes(name) || read('docker-compose.yml').includes(name);
+      settings.has(name) || allSource.includes(name) || read('docker-compose.yml').includes(name);
     expect([...new Set(names)].filter((name) => !known(name))).toEqual([]);
   });
 
   test('other names in inline code are words of the source', () => {
     const names = spans.filter((span) => /^[a-z]+(_[a-z0-9]+)+$|^[a-z]+([A-Z][a-z]+)+$/.test(span));
-    expect([...new Set(names)].filter((name) => !new RegExp(`\\b${name}\\b`).test(source))).toEqual([]);
+    expect([...new Set(names)].filter((name) => !new RegExp(`\\b${name}\\b`).test(allSource))).toEqual([]);
   });
 
   test('paths exist', () => {
-    const paths = spans.filter((span) => /^(src|lua|migrations|scripts|test|docs|bin|\.ci)\/\S*$/.test(span));
+    const paths = spans.filter((span) =>
+      /^(src|lua|migrations|scripts|test|docs|bin|bench|chaos|\.ci)\/\S*$/.test(span),
+    );
     const files = spans.filter((span) => /^[\w.-]+\.(md|json|js|ts|sql|yml|example)$/.test(span));
     expect([...paths, ...files].filter((name) => !existsSync(join(ROOT, name)))).toEqual([]);
   });
@@ -65,6 +69,11 @@ function leadsSomewhere(from: string, link: string): boolean {
         .replaceAll(' ', '-') === anchor,
   );
 }
+
+test('README leads to every document', () => {
+  const unknown = docs.filter(({ path }) => path !== 'README.md' && !readme.text.includes(`](${path})`));
+  expect(unknown.map(({ path }) => path)).toEqual([]);
+});
 
 test('the table of settings has each of them, and no other', () => {
   const named = tableOf(readme, 'group', 'settings').flatMap(([, cell = '']) => codeIn(cell));
