@@ -4,14 +4,13 @@
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { InjectOptions } from 'fastify';
 import { gateKeys } from '../../src/gate/keys.ts';
-import type { ProblemCode } from '../../src/http/problem.ts';
 import { freshStores, type Stores } from '../support/stores.ts';
 import { startStripe, stripeEvent, stripeSettings, stripeSignature, type StripeStandIn } from '../support/stripe.ts';
 import { admin, asAdmin, ask, asShop, deliver, eventOf, expectProblem, newId, press, putSale, record } from './api.ts';
 import { reservationUrl, saleSettings, shortLimits, signed, testApi, win, type TestApi } from './api.ts';
-import type { Operation, Response } from './conform.ts';
+import type { Response } from './conform.ts';
+import { call, OF_A_RESERVATION, OF_BUYERS, operations, refused, report } from './operations.ts';
 import { sendRaw } from './socket.ts';
 import { bearing, HS256, tokenOf } from './tokens.ts';
 
@@ -44,46 +43,6 @@ afterAll(async () => {
   await stores.drop();
 });
 
-type Call = { saleId?: string; reservationId?: string; userId?: string } & InjectOptions;
-/** Of the second kind there is one only where the payment provider has pages. */
-const OF_BUYERS = ['getReservation', 'cancelReservation'];
-const OF_A_RESERVATION = [...OF_BUYERS, 'openCheckout'];
-
-const payloads = (userId: string): Record<string, object> => ({
-  putSale: saleSettings(),
-  reserve: { userId },
-  refundOrder: { returnUnits: true },
-});
-
-/** Calls an operation by its name, with what the document says that it needs. */
-function call({ app, conformity }: TestApi, operationId: string, options: Call = {}) {
-  const { saleId = newId(), reservationId = randomUUID(), userId = 'u', ...rest } = options;
-  for (const [path, methods] of Object.entries(conformity.document.paths)) {
-    for (const [method, operation] of Object.entries(methods)) {
-      if (operation.operationId !== operationId) continue;
-      const query = OF_A_RESERVATION.includes(operationId) ? `?userId=${userId}` : '';
-      const payload = payloads(userId)[operationId];
-      return app.inject({
-        method: method.toUpperCase() as 'GET',
-        url: path.replace('{saleId}', saleId).replace('{reservationId}', reservationId) + query,
-        headers: path.startsWith('/admin') ? asAdmin : asShop,
-        ...(payload && { payload }),
-        ...rest,
-      });
-    }
-  }
-  throw new Error(`there is no operation ${operationId}`);
-}
-
-/** Each must be refused with this code. */
-async function refused(code: ProblemCode, at: TestApi, operationIds: string[], options: Call = {}): Promise<void> {
-  for (const operationId of operationIds) expectProblem(await call(at, operationId, options), code);
-}
-
-const operations = (at: TestApi) =>
-  Object.entries(at.conformity.document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]): [string, string, Operation] => [path, method, operation]),
-  );
 const ACTIONS = ['pauseSale', 'resumeSale', 'endSale', 'closeSale'];
 const OF_ONE_SALE = ['getSaleFigures', 'listOrders', 'refundOrder', ...ACTIONS];
 const FAR = { startsAt: '2999-01-01T00:00:00Z', endsAt: '2999-01-02T00:00:00Z' };
@@ -169,17 +128,6 @@ test('what a payment provider is told', async () => {
   expectProblem(await send({}, 'x'.repeat(100_000)), 'payload_too_large');
   expectProblem(await send({ ...signed(event), 'content-type': 'json' }), 'unsupported_media_type');
 });
-
-/** An event in the payment provider's own form. */
-function report({ app }: TestApi, event: object, header?: string, more: Record<string, string> = {}) {
-  const payload = JSON.stringify(event);
-  const headers = {
-    'content-type': 'application/json',
-    'stripe-signature': header ?? stripeSignature(payload),
-    ...more,
-  };
-  return app.inject({ method: 'POST', url: '/webhooks/stripe', headers, payload });
-}
 
 test('a page to pay on, and what the provider reports in its own form', async () => {
   const saleId = await putSale(api);
