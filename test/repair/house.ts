@@ -120,7 +120,7 @@ export async function send({ sqs, queueUrl }: Pick<House, 'sqs' | 'queueUrl'>, h
 
 /**
  * One pass of the keeper, of everything that it does; again, when it found out in it that somebody else had drawn a newer
- * token for a sale.
+ * token for a sale, or when a full pass over a sale, of which it does a piece at a time, has not ended (a busy machine).
  * @throws {Error} what a part of it logged as failed
  */
 export async function keep(
@@ -128,13 +128,15 @@ export async function keep(
   memory: KeeperMemory = newMemory(),
 ): Promise<void> {
   const { stores, sqs, leases } = house.wired;
-  for (let letGo = true; letGo;) {
+  for (const walk of memory.walks.values()) walk.endedAt = -Infinity; // the interval between full passes has passed
+  for (let again = true; again;) {
     const before = house.log.length;
     await keepOnce({ stores, sqs, leases, provider: undefined }, keeperOptions(house.config), memory);
     const said = house.log.slice(before);
     const failed = said.filter(({ msg }) => msg.includes('failed; the next pass'));
     expect(failed.map(({ msg, err }) => `${msg}: ${JSON.stringify(err)}`)).toEqual([]);
-    letGo = said.some(({ msg }) => msg === 'a lease is let go');
+    const underWay = [...memory.walks.values()].some(({ steps }) => steps);
+    again = underWay || said.some(({ msg }) => msg === 'a lease is let go');
   }
 }
 
