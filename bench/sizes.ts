@@ -4,7 +4,7 @@ export const FULL = {
   quick: false,
   /** The rush: buyers, units, rounds over few and over many connections. */
   rush: { buyers: 20_000, units: 100, rounds: 3, connections: 200, manyRounds: 1, manyConnections: 19_000 },
-  refusal: { requests: 30_000, rounds: 5, profiled: 60_000 },
+  refusal: { requests: 20_000, rounds: 11, profiled: 60_000 },
   gate: { batches: [1, 16, 64, 256, 1024], decisions: 400_000, perRequest: 60_000, rounds: 3 },
   ledger: { orders: 20_000, plain: 3_000, queued: 10_000, queuedPlain: 1_500, batch: 500, rounds: 2 },
   ladder: { rates: [500, 2_000, 8_000], units: [100, 5_000], seconds: 2 },
