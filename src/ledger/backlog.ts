@@ -30,7 +30,7 @@ const BACKLOG = {
       coalesce((select greatest(0, extract(epoch from clock_timestamp() - min(expires_at))) from sale_orders
                 where status = 'PENDING_PAYMENT'), 0)::float8 as "overdueSeconds",
       (select count(*) from sale_orders
-       where status in ('EXPIRED', 'CANCELLED', 'REJECTED') and gate_released_at is null)::int as unreleased,
+       where status in ('EXPIRED', 'CANCELLED', 'REJECTED', 'REFUNDED') and gate_released_at is null)::int as unreleased,
       parked.count::int as parked,
       coalesce(extract(epoch from clock_timestamp() - parked.oldest), 0)::float8 as "parkedSeconds"
     from (select count(*), min(received_at) as oldest from payments where status = 'PARKED') as parked`,

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { figuresFrom, registerFigures, SALES_SHOWN } from '../../src/figures.ts';
 import { shardOf } from '../../src/domain/shard.ts';
 import { applyEvent } from '../../src/ledger/payments.ts';
+import { refundOrder } from '../../src/ledger/refunding.ts';
 import { enqueue } from '../../src/operations/enqueue.ts';
 import { Reading } from '../../src/reading.ts';
 import type { Wired } from '../../src/wiring.ts';
@@ -77,6 +78,17 @@ test('a ledger that is ahead of the gate does not cancel a gate that is ahead of
   const found = await page(house.wired);
   expect(found.get(`flashgate_drift_units{sale="${saleId}",side="ledger"}`)).toBe(1);
   expect(found.get(`flashgate_drift_units{sale="${saleId}",side="gate"}`)).toBe(0);
+});
+
+test('an order that has ended, refunds too, waits for its release', async () => {
+  const series = 'flashgate_unreleased_orders';
+  const before = (await page(house.wired)).get(series) ?? NaN;
+  const saleId = await newSale(house);
+  const hold = await win(house, saleId, 'ann');
+  await recordHolds(house.stores, [hold]);
+  await applyEvent(house.pool, event(hold, 'payment.succeeded'));
+  await refundOrder(house.pool, hold, true);
+  expect((await page(house.wired)).get(series)).toBe(before + 1);
 });
 
 test('two keepers show each sale once, and no more sales by name than are allowed', async () => {
