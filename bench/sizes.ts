@@ -9,7 +9,7 @@ export const FULL = {
   ledger: { orders: 20_000, plain: 3_000, queued: 10_000, queuedPlain: 1_500, batch: 500, rounds: 2 },
   ladder: { rates: [500, 2_000, 8_000], units: [100, 5_000], seconds: 2 },
   flat: { units: [100, 10_000, 1_000_000], requests: 30_000, buyers: [20_000, 200_000, 2_000_000] },
-  telemetry: { requests: 20_000, wins: 3_000, rounds: 5 },
+  telemetry: { requests: 20_000, wins: 2_000, rounds: 5 },
   times: { returns: 20, winners: [100, 1_000, 10_000, 100_000] },
 };
 export type Sizes = typeof FULL;
