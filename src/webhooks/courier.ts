@@ -1,6 +1,6 @@
 /**
  * Delivers what the outbox has, beside the keeper's passes and not in them: an endpoint that is slow or dead holds up
- * neither the sweep nor another endpoint, since each has a loop and a number of calls of its own.
+ * neither the sweep nor another endpoint, since each has lanes of its own, in each of which one call is under way.
  *
  * Several keepers share the outbox by claims in the ledger, not by leases: what is to be sent belongs to an endpoint and
  * to no sale, and Redis is not needed for it. A claim ends by itself, so what a keeper dies with is sent again, by
@@ -41,24 +41,21 @@ const PRUNE_EVERY_MS = 60_000;
 const PRUNED_AT_ONCE = 5000;
 
 /**
- * Sends everything that is due for one endpoint, some at a time.
- * @param signal ends the calls under way; they do not count then
- * @returns how many attempts were made
+ * One lane of an endpoint: sends what is due for it, one after the other, until nothing is. A call that takes long holds
+ * up its own lane and no other.
  */
-export async function serveEndpoint(
+async function lane(
   deps: CourierDeps,
-  { inFlight, timeoutMs }: Pick<CourierOptions, 'inFlight' | 'timeoutMs'>,
   endpointKey: number,
+  timeoutMs: number,
   signal: AbortSignal,
-  stopped: () => boolean = () => signal.aborted,
-): Promise<number> {
-  for (let made = 0; ;) {
-    const claimed = await outbox.claimDeliveries(deps.pool, endpointKey, inFlight, timeoutMs + CLAIM_MARGIN_MS);
-    if (claimed.length > 0) crashPoint('webhook_claimed');
-    const attempts = await Promise.allSettled(claimed.map((delivery) => attempt(deps, delivery, signal)));
-    for (const each of attempts) if (each.status === 'rejected') throw each.reason;
-    made += claimed.length;
-    if (claimed.length < inFlight || stopped()) return made;
+  stopped: () => boolean,
+): Promise<void> {
+  while (!stopped()) {
+    const [delivery] = await outbox.claimDeliveries(deps.pool, endpointKey, 1, timeoutMs + CLAIM_MARGIN_MS);
+    if (!delivery) return;
+    crashPoint('webhook_claimed');
+    await attempt(deps, delivery, signal);
   }
 }
 
@@ -98,10 +95,11 @@ async function conclude(
   return 'given_up';
 }
 
-export function startCourier(deps: CourierDeps, options: CourierOptions) {
+export function startCourier(deps: CourierDeps, { intervalMs, inFlight, timeoutMs, retentionMs }: CourierOptions) {
   const { pool, log } = deps;
   const calls = new AbortController();
-  const serving = new Map<number, Promise<void>>();
+  /** Those at work, by endpoint. */
+  const lanes = new Map<number, Set<Promise<void>>>();
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
   let prunedAt = -Infinity;
@@ -114,20 +112,25 @@ export function startCourier(deps: CourierDeps, options: CourierOptions) {
       log.error({ err: error }, 'webhooks: failed; the next look tries it again');
     }
   };
-  const serve = (key: number) =>
-    trying(async () => {
-      await serveEndpoint(deps, options, key, calls.signal, () => stopped);
-    }).finally(() => serving.delete(key));
+  const serve = (key: number) => {
+    const own = lanes.get(key) ?? new Set();
+    lanes.set(key, own);
+    while (own.size < inFlight) {
+      const one = trying(() => lane(deps, key, timeoutMs, calls.signal, () => stopped)).finally(() => own.delete(one));
+      own.add(one);
+    }
+  };
   const look = async () => {
-    for (const key of await outbox.dueEndpoints(pool)) if (!serving.has(key)) serving.set(key, serve(key));
+    for (const key of await outbox.dueEndpoints(pool)) serve(key);
+    for (const [key, own] of lanes) if (own.size === 0) lanes.delete(key);
     if (performance.now() - prunedAt < PRUNE_EVERY_MS) return;
     prunedAt = performance.now();
-    await outbox.pruneDeliveries(pool, options.retentionMs, PRUNED_AT_ONCE);
+    await outbox.pruneDeliveries(pool, retentionMs, PRUNED_AT_ONCE);
   };
   let looking = Promise.resolve();
   const next = () => {
     looking = trying(look).then(() => {
-      if (!stopped) timer = setTimeout(next, options.intervalMs);
+      if (!stopped) timer = setTimeout(next, intervalMs);
     });
   };
   next();
@@ -138,7 +141,7 @@ export function startCourier(deps: CourierDeps, options: CourierOptions) {
       clearTimeout(timer);
       await looking;
       const late = setTimeout(() => calls.abort(), STOP_GRACE_MS);
-      await Promise.all(serving.values());
+      await Promise.all([...lanes.values()].flatMap((own) => [...own]));
       clearTimeout(late);
     },
   };

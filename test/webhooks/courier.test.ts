@@ -188,6 +188,18 @@ test('one that is slow holds up nobody else, and has no more calls at once than 
   await slow.close();
 });
 
+test('a call that takes long holds up one lane: the others go on, also with what comes later', async () => {
+  const [first] = await paidOrders(1);
+  shop.answer = (call, response) => {
+    if (call.id !== `${first?.reservationId}_paid`) h.ok(call, response);
+  };
+  keeper({ inFlight: 2 });
+  await h.until(() => shop.busy.now === 1);
+  await paidOrders(5);
+  await h.until(async () => (await rows()).filter((row) => row.status === 'DELIVERED').length === 5);
+  expect(shop.busy).toEqual({ now: 1, most: 2 });
+});
+
 test('a call that takes too long is ended, and tried again', async () => {
   await paidOrders(1);
   shop.answer = h.silent;

@@ -14,7 +14,7 @@ export { until, type House };
 export type Event = { type: string; timestamp: string; data: Record<string, unknown> };
 /** A call that came: `event` is what the library made of it with the receiver's secret. */
 export type Call = { id: string; event: Event; signatures: string[]; body: string };
-type Answer = (call: Call, response: ServerResponse, request: IncomingMessage) => void;
+type Answer = (call: Call, response: ServerResponse) => void;
 
 export const ok: Answer = (_, response) => void response.writeHead(200).end('thanks');
 export const status =
@@ -64,7 +64,7 @@ async function receive(receiver: Receiver, request: IncomingMessage, response: S
     const { 'webhook-id': id = '', 'webhook-signature': signatures = '' } = headers;
     const call = { id, event, body, signatures: signatures.split(' ') };
     receiver.calls.push(call);
-    receiver.answer(call, response, request);
+    receiver.answer(call, response);
   } catch (error) {
     receiver.refused.push(String(error));
     response.writeHead(401).end();
