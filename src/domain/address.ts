@@ -50,7 +50,7 @@ export function isPublic(address: string): boolean {
 }
 
 /** The address in a URL that names one instead of a host; undefined for a name. URL has brought it into one form. */
-export function addressIn({ hostname }: URL): string | undefined {
+function addressIn({ hostname }: URL): string | undefined {
   const bare = hostname.replace(/^\[(.*)\]$/, '$1');
   return isIP(bare) === 0 ? undefined : bare;
 }

@@ -1,5 +1,5 @@
 /** Admin: where the shop wants its webhooks, their secrets, the log of deliveries, and having one sent again. */
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest, FastifySchema, RouteShorthandOptions } from 'fastify';
 import type { z } from 'zod';
 import { whyNot } from '../domain/address.ts';
 import { DeliveryStatus, EndpointSettings, MAX_ENDPOINTS } from '../domain/webhook.ts';
@@ -15,7 +15,8 @@ import {
 import type { Api } from './app.ts';
 import { bearerOnly } from './auth.ts';
 import { Problem } from './problem.ts';
-import { jsonSchema, refusal } from './schemas.ts';
+import { requestId } from './request-id.ts';
+import { jsonSchema } from './schemas.ts';
 import {
   Deliveries,
   DeliveriesQuery,
@@ -28,43 +29,114 @@ import {
 } from './webhook-schemas.ts';
 
 type Params = { Params: z.infer<typeof EndpointParams> };
+const params = jsonSchema(EndpointParams);
+/** What these routes have in common. */
+type Common = { adminsOnly: RouteShorthandOptions; documented: FastifySchema };
 
 export function webhookAdminRoutes(app: FastifyInstance, api: Api): void {
   if (api.config.ADMIN_TOKEN.length === 0) return;
   const adminsOnly = { ...api.inTime, onRequest: bearerOnly(api.config.ADMIN_TOKEN) };
-  const documented = { tags: ['admin: webhooks'], security: [{ admin: [] }] };
-  endpointRoutes(app, api, adminsOnly, documented);
-  secretRoute(app, api, adminsOnly, documented);
-  deliveryRoutes(app, api, adminsOnly, documented);
+  const common = { adminsOnly, documented: { tags: ['webhooks'], security: [{ admin: [] }] } };
+  settingsRoutes(app, api, common);
+  secretRoute(app, api, common);
+  lookRoutes(app, api, common);
+  redeliverRoute(app, api, common);
 }
 
-function endpointRoutes(app: FastifyInstance, { stores, config }: Api, adminsOnly: object, documented: object): void {
-  const schema = { ...documented, params: jsonSchema(EndpointParams) };
+function settingsRoutes(app: FastifyInstance, api: Api, { adminsOnly, documented }: Common): void {
+  const { stores, config } = api;
   app.put<Params & { Body: EndpointSettings }>(
     '/admin/webhooks/:endpointId',
     {
       ...adminsOnly,
       schema: {
-        ...schema,
-        summary: 'Create an endpoint, whose secret is told in this answer only, or change it to these whole settings',
+        ...documented,
+        operationId: 'putWebhookEndpoint',
+        summary: 'Create an endpoint, or change it to these whole settings',
+        'x-told': {
+          200: { description: 'Changed; what waits for it goes to the new URL' },
+          201: { description: 'Created; its secret is told in this answer only' },
+        },
+        'x-refuses': ['too_many_endpoints', 'ledger_unavailable'],
+        params,
         body: jsonSchema(EndpointSettings, 'input'),
-        response: { 200: jsonSchema(EndpointShown), 201: jsonSchema(EndpointWithSecret), default: refusal },
+        response: { 200: jsonSchema(EndpointShown), 201: jsonSchema(EndpointWithSecret) },
       },
     },
-    async ({ params, body }, reply) => {
-      const refused = whyNot(body.url, config.WEBHOOKS_ALLOW_PRIVATE);
+    async (request, reply) => {
+      const { endpointId } = request.params;
+      const refused = whyNot(request.body.url, config.WEBHOOKS_ALLOW_PRIVATE);
       if (refused !== undefined) throw new Problem('invalid_request', refused);
-      const put = await putEndpoint(stores.pool, params.endpointId, body);
+      const put = await putEndpoint(stores.pool, endpointId, request.body);
       if (!put) throw new Problem('too_many_endpoints', `there are ${MAX_ENDPOINTS} already`);
+      note(api, request, endpointId, put.secret === undefined ? 'change' : 'create');
       return reply.code(put.secret === undefined ? 200 : 201).send(presentEndpoint(put.endpoint, put.secret));
     },
   );
 
+  app.delete<Params>(
+    '/admin/webhooks/:endpointId',
+    {
+      ...adminsOnly,
+      schema: {
+        ...documented,
+        operationId: 'deleteWebhookEndpoint',
+        summary: 'Delete an endpoint',
+        'x-told': { 204: { description: 'Deleted; what was still to be sent to it is not sent' } },
+        'x-refuses': ['endpoint_not_found', 'ledger_unavailable'],
+        params,
+        response: { 204: { type: 'null' } },
+      },
+    },
+    async (request, reply) => {
+      const { endpointId } = request.params;
+      if (!(await deleteEndpoint(stores.pool, endpointId))) throw new Problem('endpoint_not_found');
+      note(api, request, endpointId, 'delete');
+      return reply.code(204).send();
+    },
+  );
+}
+
+function secretRoute(app: FastifyInstance, api: Api, { adminsOnly, documented }: Common): void {
+  const { stores, config } = api;
+  app.post<Params>(
+    '/admin/webhooks/:endpointId/rotate',
+    {
+      ...adminsOnly,
+      schema: {
+        ...documented,
+        operationId: 'rotateWebhookSecret',
+        summary: 'A new secret for an endpoint',
+        'x-told': {
+          200: { description: 'Told in this answer only; the one before signs beside it until `oldSecretUntil`' },
+        },
+        'x-refuses': ['endpoint_not_found', 'ledger_unavailable'],
+        params,
+        response: { 200: jsonSchema(EndpointWithSecret) },
+      },
+    },
+    async (request) => {
+      const { endpointId } = request.params;
+      const rotated = found(await rotateSecret(stores.pool, endpointId, config.WEBHOOKS_ROTATION_MS));
+      note(api, request, endpointId, 'rotate');
+      return presentEndpoint(rotated.endpoint, rotated.secret);
+    },
+  );
+}
+
+function lookRoutes(app: FastifyInstance, { stores }: Api, { adminsOnly, documented }: Common): void {
   app.get(
     '/admin/webhooks',
     {
       ...adminsOnly,
-      schema: { ...documented, summary: 'All endpoints', response: { 200: jsonSchema(Endpoints), default: refusal } },
+      schema: {
+        ...documented,
+        operationId: 'listWebhookEndpoints',
+        summary: 'All endpoints',
+        'x-told': { 200: { description: 'All of them, without their secrets' } },
+        'x-refuses': ['ledger_unavailable'],
+        response: { 200: jsonSchema(Endpoints) },
+      },
     },
     async () => ({ endpoints: (await listEndpoints(stores.pool)).map((each) => presentEndpoint(each)) }),
   );
@@ -73,58 +145,32 @@ function endpointRoutes(app: FastifyInstance, { stores, config }: Api, adminsOnl
     '/admin/webhooks/:endpointId',
     {
       ...adminsOnly,
-      schema: { ...schema, summary: 'An endpoint', response: { 200: jsonSchema(EndpointShown), default: refusal } },
-    },
-    async ({ params }) => presentEndpoint(found(await getEndpoint(stores.pool, params.endpointId))),
-  );
-
-  app.delete<Params>(
-    '/admin/webhooks/:endpointId',
-    {
-      ...adminsOnly,
-      schema: {
-        ...schema,
-        summary: 'Delete an endpoint: what was still to be sent to it is not sent',
-        response: { 204: { type: 'null', description: 'Deleted' }, default: refusal },
-      },
-    },
-    async ({ params }, reply) => {
-      if (!(await deleteEndpoint(stores.pool, params.endpointId))) throw new Problem('endpoint_not_found');
-      return reply.code(204).send();
-    },
-  );
-}
-
-function secretRoute(app: FastifyInstance, { stores, config }: Api, adminsOnly: object, documented: object): void {
-  app.post<Params>(
-    '/admin/webhooks/:endpointId/rotate',
-    {
-      ...adminsOnly,
       schema: {
         ...documented,
-        summary: 'A new secret, told in this answer only; the one before signs beside it until oldSecretUntil',
-        params: jsonSchema(EndpointParams),
-        response: { 200: jsonSchema(EndpointWithSecret), default: refusal },
+        operationId: 'getWebhookEndpoint',
+        summary: 'An endpoint',
+        'x-told': { 200: { description: 'Without its secret' } },
+        'x-refuses': ['endpoint_not_found', 'ledger_unavailable'],
+        params,
+        response: { 200: jsonSchema(EndpointShown) },
       },
     },
-    async ({ params }) => {
-      const rotated = found(await rotateSecret(stores.pool, params.endpointId, config.WEBHOOKS_ROTATION_MS));
-      return presentEndpoint(rotated.endpoint, rotated.secret);
-    },
+    async (request) => presentEndpoint(found(await getEndpoint(stores.pool, request.params.endpointId))),
   );
-}
 
-function deliveryRoutes(app: FastifyInstance, { stores }: Api, adminsOnly: object, documented: object): void {
   app.get<Params & { Querystring: z.infer<typeof DeliveriesQuery> }>(
     '/admin/webhooks/:endpointId/deliveries',
     {
       ...adminsOnly,
       schema: {
         ...documented,
+        operationId: 'listWebhookDeliveries',
         summary: 'The log of deliveries, the newest events first',
-        params: jsonSchema(EndpointParams),
+        'x-told': { 200: { description: 'A page. Pass `next` as `after` for older ones; null: there are none' } },
+        'x-refuses': ['endpoint_not_found', 'ledger_unavailable'],
+        params,
         querystring: jsonSchema(DeliveriesQuery, 'input'),
-        response: { 200: jsonSchema(Deliveries), default: refusal },
+        response: { 200: jsonSchema(Deliveries) },
       },
     },
     async ({ params: { endpointId }, query: { status, after, limit } }) => {
@@ -135,25 +181,37 @@ function deliveryRoutes(app: FastifyInstance, { stores }: Api, adminsOnly: objec
       return { deliveries: log.map(presentDelivery), next: log.at(-1)?.no.toString() ?? null };
     },
   );
+}
 
+function redeliverRoute(app: FastifyInstance, api: Api, { adminsOnly, documented }: Common): void {
+  const { stores } = api;
   app.post<{ Params: z.infer<typeof DeliveryParams> }>(
     '/admin/webhooks/:endpointId/deliveries/:eventId/redeliver',
     {
       ...adminsOnly,
       schema: {
         ...documented,
+        operationId: 'redeliverWebhook',
         summary: 'Have an event sent again, under the same id',
+        'x-told': { 202: { description: 'It is due now, with all its attempts before it' } },
+        'x-refuses': ['endpoint_not_found', 'delivery_not_found', 'ledger_unavailable'],
         params: jsonSchema(DeliveryParams),
-        response: { 202: jsonSchema(DeliveryShown), default: refusal },
+        response: { 202: jsonSchema(DeliveryShown) },
       },
     },
-    async ({ params: { endpointId, eventId } }, reply) => {
+    async (request, reply) => {
+      const { endpointId, eventId } = request.params;
       found(await getEndpoint(stores.pool, endpointId));
       const delivery = await redeliver(stores.pool, endpointId, eventId);
       if (!delivery) throw new Problem('delivery_not_found');
+      note(api, request, endpointId, 'redeliver');
       return reply.code(202).send(presentDelivery(delivery));
     },
   );
+}
+
+function note({ stores }: Api, request: FastifyRequest, endpointId: string, action: string): void {
+  stores.log.info({ requestId: requestId(request), endpointId, action }, 'an admin changed an endpoint of webhooks');
 }
 
 function found<T>(endpoint: T | undefined): T {

@@ -1,6 +1,7 @@
-/** The admin interface of webhooks in zod: see schemas.ts. */
+/** Webhooks out to the shop in zod: their admin interface, and what is sent. See schemas.ts. */
 import { z } from 'zod';
 import { DeliveryStatus, EndpointId, WebhookEventType } from '../domain/webhook.ts';
+import { AdminReservation } from './schemas.ts';
 
 const Time = z.iso.datetime();
 
@@ -56,3 +57,8 @@ export const DeliveryShown = z
 export const Deliveries = z
   .object({ deliveries: z.array(DeliveryShown), next: z.string().nullable() })
   .meta({ id: 'WebhookDeliveries' });
+
+/** What the trigger of migrations/0005_webhooks.sql writes; a test holds what is really sent to it. */
+export const ReservationEvent = z
+  .object({ type: WebhookEventType, timestamp: Time, data: AdminReservation.omit({ refund: true }) })
+  .meta({ id: 'ReservationEvent' });

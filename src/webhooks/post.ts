@@ -6,7 +6,7 @@ import { lookup, type LookupAddress } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import { Agent, request, type Dispatcher } from 'undici';
-import { addressIn, isPublic, notPublic } from '../domain/address.ts';
+import { isPublic, notPublic, whyNot } from '../domain/address.ts';
 import { retryAfterMs } from '../domain/webhook.ts';
 import type { Claimed } from '../ledger/deliveries.ts';
 
@@ -48,9 +48,9 @@ export function createPoster(options: PosterOptions): Poster {
   return {
     post: async ({ eventId, url, secrets, payload }, signal) => {
       try {
-        // A connection to an address that the URL itself names looks nothing up.
-        const address = addressIn(new URL(url));
-        if (!allowPrivate && address !== undefined && !isPublic(address)) throw new Error(notPublic(address));
+        // Again, since the setting may have changed; and an address in the URL itself is connected to without a look-up.
+        const refused = whyNot(url, allowPrivate);
+        if (refused !== undefined) throw new Error(refused);
         const response = await request(url, {
           method: 'POST',
           dispatcher: agent,

@@ -1,6 +1,7 @@
 /** Events are written in the transaction that changes the order: those that somebody wants, and no others. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Hold } from '../../src/domain/reservation.ts';
+import { ReservationEvent } from '../../src/http/webhook-schemas.ts';
 import { record } from '../../src/ledger/orders.ts';
 import { applyEvent } from '../../src/ledger/payments.ts';
 import { sweep } from '../../src/keeper/sweep.ts';
@@ -89,6 +90,7 @@ test('each of the five, from the walk, reaches the shop signed, once, with what 
   for (const { event: each, body } of shop.calls) {
     expect(Math.abs(Date.parse(each.timestamp) - Date.now())).toBeLessThan(60_000);
     expect(each.timestamp).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    expect(ReservationEvent.parse(each), 'as the document has it').toEqual(each);
     expect(body, 'as JSON.stringify writes it').toBe(JSON.stringify(each));
   }
   await expectSound(house);
