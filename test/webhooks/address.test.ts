@@ -111,7 +111,9 @@ describe('connections', () => {
 
   test('nothing is sent in clear to an endpoint of the time when that was allowed', async () => {
     expect((await post(`http://127.0.0.1:${port}/`, {})).error).toMatch(/must be https/);
-    expect((await post(`http://shop.test:${port}/`, { resolve: resolving([UNROUTED]) })).error).toMatch(/must be https/);
+    expect((await post(`http://shop.test:${port}/`, { resolve: resolving([UNROUTED]) })).error).toMatch(
+      /must be https/,
+    );
     expect(connections).toBe(0);
   });
 

@@ -41,7 +41,9 @@ test.each([
     env: { PATH: process.env.PATH, SECRET: secret },
   });
   let said = '';
-  for (const stream of [shop.stdout, shop.stderr]) stream.setEncoding('utf8').on('data', (text) => (said += text));
+  for (const stream of [shop.stdout, shop.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => (said += text));
+  }
   const keeper = courier(house);
   try {
     await until(() => answers(port));
