@@ -15,6 +15,7 @@ const MAY_IMPORT = {
   worker: ['operations', ...STORES, 'domain'],
   keeper: ['operations', 'provider', ...STORES, 'domain'],
   provider: ['ledger', 'domain'],
+  webhooks: ['operations', 'ledger', 'domain'],
   audit: [],
   client: [],
   rush: ['audit', 'client', 'domain'],

@@ -1,3 +1,33 @@
+CREATE OR REPLACE FUNCTION public.announce_order()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  event constant text := 'reservation.' || lower(new.status);
+  rfc3339 constant text := 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"';
+begin
+  -- For shops that want no webhooks: a look at an empty table costs less than half of what the insert of nothing does.
+  if not exists (select from webhook_endpoints where active and event = any(events)) then
+    return null;
+  end if;
+  -- A conflict is an event that is there already: an order's change never fails because of its announcement.
+  insert into webhook_deliveries (endpoint_key, event_id, type, payload)
+  select endpoint_key, new.reservation_id || '_' || lower(new.status), event, json_strip_nulls(json_build_object(
+      'type', event,
+      'timestamp', to_char(new.changed_at at time zone 'UTC', rfc3339),
+      'data', json_build_object(
+        'reservationId', new.reservation_id, 'saleId', new.sale_id, 'userId', new.user_id, 'qty', new.qty,
+        'amount', new.amount, 'currency', new.currency, 'status', new.status, 'reason', new.reason,
+        'unitsReturned', new.units_returned,
+        'reservedAt', to_char(new.reserved_at at time zone 'UTC', rfc3339),
+        'expiresAt', to_char(new.expires_at at time zone 'UTC', rfc3339))))
+  from webhook_endpoints where active and event = any(events)
+  order by endpoint_key
+  on conflict do nothing;
+  return null;
+end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.append_only()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -177,6 +207,8 @@ CREATE UNIQUE INDEX one_live_order ON public.sale_orders USING btree (sale_id, u
 CREATE INDEX orders_due ON public.sale_orders USING btree (expires_at) WHERE (status = 'PENDING_PAYMENT'::text);
 CREATE INDEX orders_listing ON public.sale_orders USING btree (sale_id, status, changed_xid, reservation_id);
 CREATE INDEX orders_to_release ON public.sale_orders USING btree (sale_id, reservation_id) WHERE ((status = ANY (ARRAY['EXPIRED'::text, 'CANCELLED'::text, 'REJECTED'::text, 'REFUNDED'::text])) AND (gate_released_at IS NULL));
+CREATE TRIGGER announce_change AFTER UPDATE ON public.sale_orders FOR EACH ROW WHEN ((new.status <> old.status)) EXECUTE FUNCTION announce_order();
+CREATE TRIGGER announce_new AFTER INSERT ON public.sale_orders FOR EACH ROW WHEN ((new.status <> 'PENDING_PAYMENT'::text)) EXECUTE FUNCTION announce_order();
 CREATE TRIGGER guard_order BEFORE UPDATE ON public.sale_orders FOR EACH ROW EXECUTE FUNCTION guard_order();
 comment on column sale_orders.live_reservation_id is 'for duplicate_buyer: the order that this buyer already has';
 comment on column sale_orders.changed_xid is 'transaction of the last change of status: orders a listing so that a reader with a cursor misses nothing';
@@ -235,3 +267,65 @@ create table shard_fences (
   constraint shard_fences_shard_check CHECK (((shard >= 0) AND (shard <= 255))),
   constraint shard_fences_token_check CHECK ((token >= 0))
 );
+
+create table webhook_deliveries (
+  endpoint_key bigint not null,
+  event_id text not null,
+  delivery_no bigint generated always as identity not null,
+  type text not null,
+  payload json not null,
+  status text default 'PENDING'::text not null,
+  attempts integer default 0 not null,
+  next_attempt_at timestamp with time zone default now() not null,
+  claimed_until timestamp with time zone,
+  last_status integer,
+  last_answer text,
+  last_error text,
+  created_at timestamp with time zone default now() not null,
+  updated_at timestamp with time zone default now() not null,
+  constraint webhook_deliveries_pkey PRIMARY KEY (endpoint_key, event_id),
+  constraint webhook_deliveries_attempts_check CHECK ((attempts >= 0)),
+  constraint webhook_deliveries_last_answer_check CHECK ((length(last_answer) <= 500)),
+  constraint webhook_deliveries_last_error_check CHECK ((length(last_error) <= 500)),
+  constraint webhook_deliveries_status_check CHECK ((status = ANY (ARRAY['PENDING'::text, 'DELIVERED'::text, 'FAILED'::text])))
+);
+CREATE INDEX deliveries_by_age ON public.webhook_deliveries USING btree (updated_at);
+CREATE INDEX deliveries_due ON public.webhook_deliveries USING btree (endpoint_key, next_attempt_at) WHERE (status = 'PENDING'::text);
+CREATE INDEX deliveries_listing ON public.webhook_deliveries USING btree (endpoint_key, status, delivery_no);
+comment on table webhook_deliveries is 'PENDING: to be sent. DELIVERED: answered 2xx. FAILED: given up after the last attempt.';
+comment on column webhook_deliveries.event_id is 'the webhook-id: reservation and status, since an order comes into a status once';
+comment on column webhook_deliveries.payload is 'the bytes that are signed and sent, fixed when the order changed';
+comment on column webhook_deliveries.claimed_until is 'a keeper is sending it, or has died in it: nobody else sends it before then';
+
+create table webhook_endpoints (
+  endpoint_key bigint generated always as identity not null,
+  endpoint_id text not null,
+  url text not null,
+  events text[] not null,
+  active boolean default true not null,
+  gone_at timestamp with time zone,
+  hold_until timestamp with time zone,
+  complete_since timestamp with time zone default now() not null,
+  created_at timestamp with time zone default now() not null,
+  constraint webhook_endpoints_pkey PRIMARY KEY (endpoint_key),
+  constraint gone_is_inactive CHECK (((gone_at IS NULL) OR (NOT active))),
+  constraint webhook_endpoints_endpoint_id_check CHECK ((endpoint_id ~ '^[A-Za-z0-9_-]{1,64}$'::text)),
+  constraint webhook_endpoints_endpoint_id_key UNIQUE (endpoint_id),
+  constraint webhook_endpoints_events_check CHECK (((cardinality(events) > 0) AND (events <@ ARRAY['reservation.paid'::text, 'reservation.expired'::text, 'reservation.cancelled'::text, 'reservation.rejected'::text, 'reservation.refunded'::text]))),
+  constraint webhook_endpoints_url_check CHECK (((length(url) >= 1) AND (length(url) <= 2000)))
+);
+comment on column webhook_endpoints.endpoint_key is 'never used again, unlike endpoint_id: what was for a deleted endpoint is not sent to its successor';
+comment on column webhook_endpoints.gone_at is 'when it answered 410 Gone, which made it inactive';
+comment on column webhook_endpoints.hold_until is 'it asked to be left alone until then (Retry-After)';
+comment on column webhook_endpoints.complete_since is 'each order that came into a wanted status since then has its row in webhook_deliveries';
+
+create table webhook_secrets (
+  endpoint_key bigint not null,
+  secret text not null,
+  until timestamp with time zone,
+  constraint webhook_secrets_endpoint_key_fkey FOREIGN KEY (endpoint_key) REFERENCES webhook_endpoints(endpoint_key) ON DELETE CASCADE,
+  constraint webhook_secrets_secret_check CHECK ((secret ~ '^whsec_'::text))
+);
+CREATE UNIQUE INDEX one_present_secret ON public.webhook_secrets USING btree (endpoint_key) WHERE (until IS NULL);
+CREATE INDEX secrets_by_endpoint ON public.webhook_secrets USING btree (endpoint_key);
+comment on column webhook_secrets.until is 'null: the present one. Otherwise it was rotated out, and signs beside the present one until then';

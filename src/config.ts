@@ -6,11 +6,17 @@ import { availableParallelism } from 'node:os';
 import { isIP } from 'node:net';
 import { z } from 'zod';
 
-const ms = (fallback: number, max = 86_400_000) => z.coerce.number().int().min(1).max(max).default(fallback);
+const DAY_MS = 86_400_000;
+const ms = (fallback: number, max = DAY_MS) => z.coerce.number().int().min(1).max(max).default(fallback);
 const count = (fallback: number, max: number) => z.coerce.number().int().min(1).max(max).default(fallback);
 /** A limit; 0 is none. */
 const upTo = (fallback: number) => z.coerce.number().int().min(0).max(1_000_000).default(fallback);
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
+const flag = (fallback: 'true' | 'false') =>
+  z
+    .enum(['true', 'false'])
+    .default(fallback)
+    .transform((word) => word === 'true');
 const wordsOf = (text: string) => text.split(/\s+/).filter((word) => word !== '');
 const words = z.string().default('').transform(wordsOf);
 
@@ -88,14 +94,8 @@ const Settings = z.object({
   RATE_LIMIT_BUYER: upTo(100),
   RATE_LIMIT_ADDRESS: upTo(0),
   MAX_EVENT_LOOP_DELAY_MS: z.coerce.number().int().min(0).max(60_000).default(0),
-  HIDE_UNITS_LEFT: z
-    .enum(['true', 'false'])
-    .default('false')
-    .transform((word) => word === 'true'),
-  DOCS_PAGE: z
-    .enum(['true', 'false'])
-    .default('true')
-    .transform((word) => word === 'true'),
+  HIDE_UNITS_LEFT: flag('false'),
+  DOCS_PAGE: flag('true'),
   REQUEST_DEADLINE_MS: ms(2000),
   CLIENT_TIMEOUT_MS: ms(30_000),
   KEEP_ALIVE_MS: ms(75_000),
@@ -145,7 +145,7 @@ const Settings = z.object({
   LOST_GRACE_MS: ms(60_000),
   UNQUEUED_GRACE_MS: ms(5000),
   REBUILD_DRAIN_MS: ms(10_000),
-  PARKED_GRACE_MS: ms(900_000, 30 * 86_400_000),
+  PARKED_GRACE_MS: ms(900_000, 30 * DAY_MS),
   PAYMENT_PROVIDER: z.enum(['http', 'stripe']).default('http'),
   PAYMENT_PROVIDER_URL: z.url({ protocol: /^https?$/ }).optional(),
   PAYMENT_PROVIDER_TOKEN: z.string().default(''),
@@ -157,6 +157,12 @@ const Settings = z.object({
   STRIPE_API_BASE: z.url({ protocol: /^https?$/ }).optional(),
   CHECKOUT_SUCCESS_URL: z.url({ protocol: /^https?$/ }).optional(),
   CHECKOUT_CANCEL_URL: z.url({ protocol: /^https?$/ }).optional(),
+
+  WEBHOOKS_ALLOW_PRIVATE: flag('false'),
+  WEBHOOKS_TIMEOUT_MS: ms(15_000, 60_000),
+  WEBHOOKS_IN_FLIGHT: count(4, 100),
+  WEBHOOKS_RETENTION_MS: ms(30 * DAY_MS, 366 * DAY_MS),
+  WEBHOOKS_ROTATION_MS: ms(DAY_MS, 30 * DAY_MS),
 });
 export type Config = z.infer<typeof Settings>;
 

@@ -15,6 +15,8 @@ export const crashPoints = [
   'refund_claimed', // about to call the provider
   'refund_made', // the provider has refunded; the ledger does not know
   'page_closed', // the provider has closed a page to pay on; the ledger does not know
+  'webhook_claimed', // about to call an endpoint of the shop
+  'webhook_answered', // the shop has answered; the ledger does not know
   'rebuild_begun', // the gate is loading, empty
   'rebuild_loaded', // the gate is loading, with its first holds
   'rebuild_opened', // the gate is open; the ledger has no mark of it

@@ -123,6 +123,7 @@ function ledgerGauges(gauge: AddGauge, { backlog: waiting, refunds, orders }: Fi
   one('flashgate_unreleased_orders', 'Ended orders of which the gate was not yet seen to hold nothing', 'unreleased');
   one('flashgate_parked_payments', 'Payments that wait for their order', 'parked');
   one('flashgate_parked_oldest_seconds', 'Age of the oldest payment that waits for its order', 'parkedSeconds');
+  one('flashgate_webhooks_pending', 'Webhooks that are still to be delivered to the shop', 'webhooks');
 }
 
 type Loaded = SaleUnits & { gate: GateFigures };

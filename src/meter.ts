@@ -97,12 +97,18 @@ export const leasesLost = counter('flashgate_leases_lost_total', 'Leases that we
   'why',
 ]);
 
+export const webhookAttempts = counter(
+  'flashgate_webhook_attempts_total',
+  'Attempts to deliver a webhook to the shop, by how they ended',
+  ['result'],
+);
+
 /** By kind of process; `all` is in each of them. */
 export const meters = {
   all: [storeFailures, holdsFinished, parkedSettled],
   api: [gateCallSeconds, gateCallBuyers, paymentEvents],
   worker: [orderLag, messageAge, messagesNotDone, recordSeconds, recordHolds, holdsRecorded],
-  keeper: [sweepLateness, keeperPassSeconds, keeperLastPass, keeperDone, keeperFailures, leasesLost],
+  keeper: [sweepLateness, keeperPassSeconds, keeperLastPass, keeperDone, keeperFailures, leasesLost, webhookAttempts],
 };
 
 /** An outcome in words as a label's value: `refund_owed: expired` is `refund_owed_expired`. */

@@ -17,6 +17,8 @@ import { isLive, stripeProvider } from './provider/stripe.ts';
 import type { PaymentProvider } from './provider/port.ts';
 import { Producer } from './queue/producer.ts';
 import { connected, createRedis } from './redis.ts';
+import type { CourierOptions } from './webhooks/courier.ts';
+import { createPoster, type Poster } from './webhooks/post.ts';
 import type { WorkerOptions } from './worker/worker.ts';
 
 export type Wired = {
@@ -26,6 +28,8 @@ export type Wired = {
   sqs: SQSClient;
   logger: Logger;
   provider: PaymentProvider | undefined;
+  /** Calls the shop's endpoints. */
+  poster: Poster;
   /** Resolves once Redis is connected, or it is clear that it is not: then whoever asks it is told so. */
   connected: () => Promise<void>;
   /** Lets what is under way end, then closes the connections. */
@@ -66,6 +70,10 @@ export function wire(config: Config, logger: Logger): Wired {
     inFlight: config.QUEUE_SENDS_IN_FLIGHT,
     pending: config.QUEUE_PENDING,
   });
+  const poster = createPoster({
+    timeoutMs: config.WEBHOOKS_TIMEOUT_MS,
+    allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE,
+  });
   return {
     stores: { pool, gate, producer, log: logger },
     registry,
@@ -73,12 +81,14 @@ export function wire(config: Config, logger: Logger): Wired {
     sqs,
     logger,
     provider: createProvider(config, logger),
+    poster,
     connected: () => connected(redis, config),
     close: async () => {
       await producer.drained();
       await gate.drained();
       redis.disconnect();
       sqs.destroy();
+      await poster.close();
       await pool.end();
     },
   };
@@ -154,5 +164,14 @@ export function keeperOptions(config: Config): KeeperOptions {
       batch: 20,
     },
     pages: { backoffMs: config.PROVIDER_TIMEOUT_MS * 2, batch: 20 },
+  };
+}
+
+export function courierOptions(config: Config): CourierOptions {
+  return {
+    intervalMs: config.KEEPER_INTERVAL_MS,
+    inFlight: config.WEBHOOKS_IN_FLIGHT,
+    timeoutMs: config.WEBHOOKS_TIMEOUT_MS,
+    retentionMs: config.WEBHOOKS_RETENTION_MS,
   };
 }

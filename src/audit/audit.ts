@@ -23,6 +23,7 @@ import {
 } from './report.ts';
 import { type Look, lookUntilSettled } from './settle.ts';
 import { reasonOf, StoreAway } from './stores.ts';
+import { announcedCheck, servedCheck } from './webhook-checks.ts';
 
 export { exitCodeOf, type AuditReport } from './report.ts';
 
@@ -165,7 +166,7 @@ async function lookAtWhole(
 ): Promise<Look> {
   const results: Result[] = [];
   const args = ledgerArgs(options, options.saleId ?? null);
-  for (const check of options.saleId === undefined ? [...moneyChecks, strayOrderCheck] : moneyChecks) {
+  for (const check of options.saleId === undefined ? [...moneyChecks, strayOrderCheck, servedCheck] : moneyChecks) {
     results.push(await ledger.check(check, args));
   }
   if (options.saleId !== undefined) return { figures: [], results, unjudged: [] };
@@ -197,7 +198,7 @@ async function lookAtSale(
   };
   const results: Result[] = [];
   const args = ledgerArgs(options, saleId);
-  for (const check of ledgerChecks) results.push(await ledger.check(check, args));
+  for (const check of [...ledgerChecks, announcedCheck]) results.push(await ledger.check(check, args));
   if (state === 'closed') results.push(await ledger.check(closedSaleCheck, args));
 
   const unjudged = await orUnjudged(`the gate of sale ${saleId}`, away, async () => {

@@ -3,6 +3,7 @@ import { closedGateCheckNames, gateCheckNames, strayGateCheckNames } from './gat
 import { closedSaleCheck, ledgerChecks, unopenedSaleCheck } from './ledger-checks.ts';
 import { moneyChecks, strayOrderCheck } from './money-checks.ts';
 import type { AuditReport, SaleFigures } from './report.ts';
+import { announcedCheck, servedCheck } from './webhook-checks.ts';
 
 const WIDTH = 100;
 
@@ -10,7 +11,7 @@ const WIDTH = 100;
 export const rules: ReadonlyMap<string, string> = new Map([
   ...[...ledgerChecks, closedSaleCheck, unopenedSaleCheck].map(({ name, says }) => [name, says] as const),
   ...Object.entries({ ...gateCheckNames, ...closedGateCheckNames }),
-  ...[...moneyChecks, strayOrderCheck].map(({ name, says }) => [name, says] as const),
+  ...[...moneyChecks, strayOrderCheck, announcedCheck, servedCheck].map(({ name, says }) => [name, says] as const),
   ...Object.entries(strayGateCheckNames),
 ]);
 

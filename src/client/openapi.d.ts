@@ -167,6 +167,114 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/admin/webhooks': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * All endpoints
+     * @description Needs a token of ADMIN_TOKEN.
+     */
+    get: operations['listWebhookEndpoints'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/admin/webhooks/{endpointId}': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * An endpoint
+     * @description Needs a token of ADMIN_TOKEN.
+     */
+    get: operations['getWebhookEndpoint'];
+    /**
+     * Create an endpoint, or change it to these whole settings
+     * @description Needs a token of ADMIN_TOKEN.
+     */
+    put: operations['putWebhookEndpoint'];
+    post?: never;
+    /**
+     * Delete an endpoint
+     * @description Needs a token of ADMIN_TOKEN.
+     */
+    delete: operations['deleteWebhookEndpoint'];
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/admin/webhooks/{endpointId}/deliveries': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * The log of deliveries, the newest events first
+     * @description Needs a token of ADMIN_TOKEN.
+     */
+    get: operations['listWebhookDeliveries'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/admin/webhooks/{endpointId}/deliveries/{eventId}/redeliver': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * Have an event sent again, under the same id
+     * @description Needs a token of ADMIN_TOKEN.
+     */
+    post: operations['redeliverWebhook'];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/admin/webhooks/{endpointId}/rotate': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * A new secret for an endpoint
+     * @description Needs a token of ADMIN_TOKEN.
+     */
+    post: operations['rotateWebhookSecret'];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/livez': {
     parameters: {
       query?: never;
@@ -424,6 +532,106 @@ export interface webhooks {
     patch?: never;
     trace?: never;
   };
+  'reservation.cancelled': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * Given up by the buyer, or by the payment provider
+     * @description Sent to the endpoints that want it, at least once and in no order; after any other answer again.
+     */
+    post: operations['reservationCancelled'];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  'reservation.expired': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * Not paid in time; its units are for sale again
+     * @description Sent to the endpoints that want it, at least once and in no order; after any other answer again.
+     */
+    post: operations['reservationExpired'];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  'reservation.paid': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * Paid in time: ship it
+     * @description Sent to the endpoints that want it, at least once and in no order; after any other answer again.
+     */
+    post: operations['reservationPaid'];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  'reservation.refunded': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * Was paid, and its money is on its way back
+     * @description Sent to the endpoints that want it, at least once and in no order; after any other answer again.
+     */
+    post: operations['reservationRefunded'];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  'reservation.rejected': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * A winner for whom there was no unit: tell them
+     * @description Sent to the endpoints that want it, at least once and in no order; after any other answer again.
+     */
+    post: operations['reservationRejected'];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
 }
 export interface components {
   schemas: {
@@ -585,6 +793,8 @@ export interface components {
         | 'not_found'
         | 'sale_not_found'
         | 'reservation_not_found'
+        | 'endpoint_not_found'
+        | 'delivery_not_found'
         | 'method_not_allowed'
         | 'request_timeout'
         | 'sold_out'
@@ -597,6 +807,7 @@ export interface components {
         | 'total_too_low'
         | 'currency_fixed'
         | 'not_settled'
+        | 'too_many_endpoints'
         | 'payload_too_large'
         | 'unsupported_media_type'
         | 'qty_over_limit'
@@ -688,6 +899,52 @@ export interface components {
       /** @enum {string} */
       status: 'QUEUED' | 'PENDING_PAYMENT' | 'PAID' | 'EXPIRED' | 'CANCELLED' | 'REJECTED' | 'REFUNDED';
       userId: string;
+    };
+    /**
+     * @example {
+     *       "type": "reservation.paid",
+     *       "timestamp": "2026-11-29T20:46:02.301Z",
+     *       "data": {
+     *         "reservationId": "541460b2-8259-4f70-9018-0676e172f86a",
+     *         "saleId": "sample",
+     *         "userId": "u-1",
+     *         "qty": 1,
+     *         "amount": 49900,
+     *         "currency": "EUR",
+     *         "reservedAt": "2026-11-29T20:45:24.120Z",
+     *         "expiresAt": "2026-11-29T20:55:24.120Z",
+     *         "status": "PAID"
+     *       }
+     *     }
+     */
+    ReservationEvent: {
+      data: {
+        amount: number;
+        currency: string;
+        /** Format: date-time */
+        expiresAt: string;
+        qty: number;
+        /** @enum {string} */
+        reason?: 'no_room' | 'duplicate_buyer' | 'by_buyer' | 'payment_canceled';
+        /** Format: uuid */
+        reservationId: string;
+        /** Format: date-time */
+        reservedAt: string;
+        saleId: string;
+        /** @enum {string} */
+        status: 'PENDING_PAYMENT' | 'PAID' | 'EXPIRED' | 'CANCELLED' | 'REJECTED' | 'REFUNDED';
+        unitsReturned?: boolean;
+        userId: string;
+      };
+      /** Format: date-time */
+      timestamp: string;
+      /** @enum {string} */
+      type:
+        | 'reservation.paid'
+        | 'reservation.expired'
+        | 'reservation.cancelled'
+        | 'reservation.rejected'
+        | 'reservation.refunded';
     };
     /**
      * @example {
@@ -872,6 +1129,149 @@ export interface components {
       startsAt: string;
       total: number;
     };
+    /**
+     * @example {
+     *       "deliveries": [
+     *         {
+     *           "eventId": "541460b2-8259-4f70-9018-0676e172f86a_paid",
+     *           "type": "reservation.paid",
+     *           "status": "FAILED",
+     *           "attempts": 10,
+     *           "lastStatus": 500,
+     *           "lastAnswer": "oops",
+     *           "lastError": "HTTP 500",
+     *           "createdAt": "2026-11-29T20:46:02.301Z",
+     *           "updatedAt": "2026-12-03T00:01:17.044Z"
+     *         }
+     *       ],
+     *       "next": "17"
+     *     }
+     */
+    WebhookDeliveries: {
+      deliveries: components['schemas']['WebhookDelivery'][];
+      next: string | null;
+    };
+    /**
+     * @example {
+     *       "eventId": "541460b2-8259-4f70-9018-0676e172f86a_paid",
+     *       "type": "reservation.paid",
+     *       "status": "FAILED",
+     *       "attempts": 10,
+     *       "lastStatus": 500,
+     *       "lastAnswer": "oops",
+     *       "lastError": "HTTP 500",
+     *       "createdAt": "2026-11-29T20:46:02.301Z",
+     *       "updatedAt": "2026-12-03T00:01:17.044Z"
+     *     }
+     */
+    WebhookDelivery: {
+      attempts: number;
+      /** Format: date-time */
+      createdAt: string;
+      eventId: string;
+      lastAnswer?: string;
+      lastError?: string;
+      lastStatus?: number;
+      /** Format: date-time */
+      nextAttemptAt?: string;
+      /** @enum {string} */
+      status: 'PENDING' | 'DELIVERED' | 'FAILED';
+      /** @enum {string} */
+      type:
+        | 'reservation.paid'
+        | 'reservation.expired'
+        | 'reservation.cancelled'
+        | 'reservation.rejected'
+        | 'reservation.refunded';
+      /** Format: date-time */
+      updatedAt: string;
+    };
+    /**
+     * @example {
+     *       "endpointId": "shop",
+     *       "url": "https://shop.example/flashgate",
+     *       "active": true,
+     *       "events": [
+     *         "reservation.paid",
+     *         "reservation.refunded"
+     *       ],
+     *       "createdAt": "2026-11-29T20:44:02.918Z"
+     *     }
+     */
+    WebhookEndpoint: {
+      active: boolean;
+      /** Format: date-time */
+      createdAt: string;
+      endpointId: string;
+      events: (
+        | 'reservation.paid'
+        | 'reservation.expired'
+        | 'reservation.cancelled'
+        | 'reservation.rejected'
+        | 'reservation.refunded'
+      )[];
+      /** Format: date-time */
+      goneAt?: string;
+      /** Format: date-time */
+      holdUntil?: string;
+      /** Format: date-time */
+      oldSecretUntil?: string;
+      url: string;
+    };
+    /**
+     * @example {
+     *       "endpoints": [
+     *         {
+     *           "endpointId": "shop",
+     *           "url": "https://shop.example/flashgate",
+     *           "active": true,
+     *           "events": [
+     *             "reservation.paid",
+     *             "reservation.refunded"
+     *           ],
+     *           "createdAt": "2026-11-29T20:44:02.918Z"
+     *         }
+     *       ]
+     *     }
+     */
+    WebhookEndpoints: {
+      endpoints: components['schemas']['WebhookEndpoint'][];
+    };
+    /**
+     * @example {
+     *       "endpointId": "shop",
+     *       "url": "https://shop.example/flashgate",
+     *       "active": true,
+     *       "events": [
+     *         "reservation.paid",
+     *         "reservation.refunded"
+     *       ],
+     *       "createdAt": "2026-11-29T20:44:02.918Z",
+     *       "oldSecretUntil": "2026-11-30T20:44:02.918Z",
+     *       "secret": "whsec_c2FtcGxlc2FtcGxlc2FtcGxlc2FtcGxl"
+     *     }
+     */
+    WebhookEndpointWithSecret: {
+      active: boolean;
+      /** Format: date-time */
+      createdAt: string;
+      endpointId: string;
+      events: (
+        | 'reservation.paid'
+        | 'reservation.expired'
+        | 'reservation.cancelled'
+        | 'reservation.rejected'
+        | 'reservation.refunded'
+      )[];
+      /** Format: date-time */
+      goneAt?: string;
+      /** Format: date-time */
+      holdUntil?: string;
+      /** Format: date-time */
+      oldSecretUntil?: string;
+      secret: string;
+      url: string;
+    };
   };
   responses: {
     /** @description `already_paid`: The reservation is paid */
@@ -911,6 +1311,18 @@ export interface components {
         };
       };
     };
+    /** @description `delivery_not_found`: The log of this endpoint has no such event */
+    delivery_not_found: {
+      headers: {
+        [name: string]: unknown;
+      };
+      content: {
+        'application/problem+json': components['schemas']['Problem'] & {
+          /** @enum {string} */
+          code: 'delivery_not_found';
+        };
+      };
+    };
     /** @description `ended`: The sale has ended */
     ended: {
       headers: {
@@ -920,6 +1332,18 @@ export interface components {
         'application/problem+json': components['schemas']['Problem'] & {
           /** @enum {string} */
           code: 'ended';
+        };
+      };
+    };
+    /** @description `endpoint_not_found`: There is no such endpoint */
+    endpoint_not_found: {
+      headers: {
+        [name: string]: unknown;
+      };
+      content: {
+        'application/problem+json': components['schemas']['Problem'] & {
+          /** @enum {string} */
+          code: 'endpoint_not_found';
         };
       };
     };
@@ -1282,6 +1706,18 @@ export interface components {
         'application/problem+json': components['schemas']['Problem'] & {
           /** @enum {string} */
           code: 'timestamp_out_of_range';
+        };
+      };
+    };
+    /** @description `too_many_endpoints`: No more endpoints are possible */
+    too_many_endpoints: {
+      headers: {
+        [name: string]: unknown;
+      };
+      content: {
+        'application/problem+json': components['schemas']['Problem'] & {
+          /** @enum {string} */
+          code: 'too_many_endpoints';
         };
       };
     };
@@ -1767,6 +2203,252 @@ export interface operations {
           };
         };
       };
+    };
+  };
+  listWebhookEndpoints: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description All of them, without their secrets */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['WebhookEndpoints'];
+        };
+      };
+      400: components['responses']['invalid_request'];
+      401: components['responses']['unauthorized'];
+      408: components['responses']['request_timeout'];
+      431: components['responses']['headers_too_large'];
+      500: components['responses']['internal_error'];
+      503: components['responses']['ledger_unavailable'];
+    };
+  };
+  getWebhookEndpoint: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        endpointId: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Without its secret */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['WebhookEndpoint'];
+        };
+      };
+      400: components['responses']['invalid_request'];
+      401: components['responses']['unauthorized'];
+      404: components['responses']['endpoint_not_found'];
+      408: components['responses']['request_timeout'];
+      431: components['responses']['headers_too_large'];
+      500: components['responses']['internal_error'];
+      503: components['responses']['ledger_unavailable'];
+    };
+  };
+  putWebhookEndpoint: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        endpointId: string;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        'application/json': {
+          /** @default true */
+          active?: boolean;
+          events: (
+            | 'reservation.paid'
+            | 'reservation.expired'
+            | 'reservation.cancelled'
+            | 'reservation.rejected'
+            | 'reservation.refunded'
+          )[];
+          url: string;
+        };
+      };
+    };
+    responses: {
+      /** @description Changed; what waits for it goes to the new URL */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['WebhookEndpoint'];
+        };
+      };
+      /** @description Created; its secret is told in this answer only */
+      201: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['WebhookEndpointWithSecret'];
+        };
+      };
+      400: components['responses']['invalid_request'];
+      401: components['responses']['unauthorized'];
+      408: components['responses']['request_timeout'];
+      409: components['responses']['too_many_endpoints'];
+      413: components['responses']['payload_too_large'];
+      415: components['responses']['unsupported_media_type'];
+      431: components['responses']['headers_too_large'];
+      500: components['responses']['internal_error'];
+      503: components['responses']['ledger_unavailable'];
+    };
+  };
+  deleteWebhookEndpoint: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        endpointId: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Deleted; what was still to be sent to it is not sent */
+      204: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      400: components['responses']['invalid_request'];
+      401: components['responses']['unauthorized'];
+      404: components['responses']['endpoint_not_found'];
+      408: components['responses']['request_timeout'];
+      413: components['responses']['payload_too_large'];
+      415: components['responses']['unsupported_media_type'];
+      431: components['responses']['headers_too_large'];
+      500: components['responses']['internal_error'];
+      503: components['responses']['ledger_unavailable'];
+    };
+  };
+  listWebhookDeliveries: {
+    parameters: {
+      query?: {
+        after?: string;
+        limit?: string;
+        status?: 'PENDING' | 'DELIVERED' | 'FAILED';
+      };
+      header?: never;
+      path: {
+        endpointId: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description A page. Pass `next` as `after` for older ones; null: there are none */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['WebhookDeliveries'];
+        };
+      };
+      400: components['responses']['invalid_request'];
+      401: components['responses']['unauthorized'];
+      404: components['responses']['endpoint_not_found'];
+      408: components['responses']['request_timeout'];
+      431: components['responses']['headers_too_large'];
+      500: components['responses']['internal_error'];
+      503: components['responses']['ledger_unavailable'];
+    };
+  };
+  redeliverWebhook: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        endpointId: string;
+        eventId: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description It is due now, with all its attempts before it */
+      202: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['WebhookDelivery'];
+        };
+      };
+      400: components['responses']['invalid_request'];
+      401: components['responses']['unauthorized'];
+      /** @description `endpoint_not_found`: There is no such endpoint. `delivery_not_found`: The log of this endpoint has no such event */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/problem+json': components['schemas']['Problem'] & {
+            /** @enum {string} */
+            code: 'endpoint_not_found' | 'delivery_not_found';
+          };
+        };
+      };
+      408: components['responses']['request_timeout'];
+      413: components['responses']['payload_too_large'];
+      415: components['responses']['unsupported_media_type'];
+      431: components['responses']['headers_too_large'];
+      500: components['responses']['internal_error'];
+      503: components['responses']['ledger_unavailable'];
+    };
+  };
+  rotateWebhookSecret: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        endpointId: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Told in this answer only; the one before signs beside it until `oldSecretUntil` */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['WebhookEndpointWithSecret'];
+        };
+      };
+      400: components['responses']['invalid_request'];
+      401: components['responses']['unauthorized'];
+      404: components['responses']['endpoint_not_found'];
+      408: components['responses']['request_timeout'];
+      413: components['responses']['payload_too_large'];
+      415: components['responses']['unsupported_media_type'];
+      431: components['responses']['headers_too_large'];
+      500: components['responses']['internal_error'];
+      503: components['responses']['ledger_unavailable'];
     };
   };
   live: {
@@ -2478,6 +3160,404 @@ export interface operations {
         content: {
           'application/json': components['schemas']['Received'];
         };
+      };
+    };
+  };
+  reservationCancelled: {
+    parameters: {
+      query?: never;
+      header: {
+        /**
+         * @description The event’s id, the same for each time that it is sent: act once on it
+         * @example 541460b2-8259-4f70-9018-0676e172f86a_paid
+         */
+        'webhook-id': string;
+        /**
+         * @description By the endpoint’s secret, `v1,` and HMAC-SHA256 in base64; while it is rotated one for each secret
+         * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+         */
+        'webhook-signature': string;
+        /**
+         * @description When this attempt was made, in seconds since 1970
+         * @example 1796047200
+         */
+        'webhook-timestamp': string;
+      };
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "type": "reservation.cancelled",
+         *       "timestamp": "2026-11-29T20:46:02.301Z",
+         *       "data": {
+         *         "reservationId": "541460b2-8259-4f70-9018-0676e172f86a",
+         *         "saleId": "sample",
+         *         "userId": "u-1",
+         *         "qty": 1,
+         *         "amount": 49900,
+         *         "currency": "EUR",
+         *         "reservedAt": "2026-11-29T20:45:24.120Z",
+         *         "expiresAt": "2026-11-29T20:55:24.120Z",
+         *         "status": "CANCELLED",
+         *         "reason": "by_buyer"
+         *       }
+         *     }
+         */
+        'application/json': components['schemas']['ReservationEvent'] & {
+          /** @constant */
+          type?: 'reservation.cancelled';
+        };
+      };
+    };
+    responses: {
+      /** @description Delivered */
+      '2XX': {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description Nothing more is sent to this endpoint until it is made active again */
+      410: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description Nothing is sent to this endpoint until `Retry-After`, then this event again */
+      429: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description As 429 */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+    };
+  };
+  reservationExpired: {
+    parameters: {
+      query?: never;
+      header: {
+        /**
+         * @description The event’s id, the same for each time that it is sent: act once on it
+         * @example 541460b2-8259-4f70-9018-0676e172f86a_paid
+         */
+        'webhook-id': string;
+        /**
+         * @description By the endpoint’s secret, `v1,` and HMAC-SHA256 in base64; while it is rotated one for each secret
+         * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+         */
+        'webhook-signature': string;
+        /**
+         * @description When this attempt was made, in seconds since 1970
+         * @example 1796047200
+         */
+        'webhook-timestamp': string;
+      };
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "type": "reservation.expired",
+         *       "timestamp": "2026-11-29T20:46:02.301Z",
+         *       "data": {
+         *         "reservationId": "541460b2-8259-4f70-9018-0676e172f86a",
+         *         "saleId": "sample",
+         *         "userId": "u-1",
+         *         "qty": 1,
+         *         "amount": 49900,
+         *         "currency": "EUR",
+         *         "reservedAt": "2026-11-29T20:45:24.120Z",
+         *         "expiresAt": "2026-11-29T20:55:24.120Z",
+         *         "status": "EXPIRED"
+         *       }
+         *     }
+         */
+        'application/json': components['schemas']['ReservationEvent'] & {
+          /** @constant */
+          type?: 'reservation.expired';
+        };
+      };
+    };
+    responses: {
+      /** @description Delivered */
+      '2XX': {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description Nothing more is sent to this endpoint until it is made active again */
+      410: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description Nothing is sent to this endpoint until `Retry-After`, then this event again */
+      429: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description As 429 */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+    };
+  };
+  reservationPaid: {
+    parameters: {
+      query?: never;
+      header: {
+        /**
+         * @description The event’s id, the same for each time that it is sent: act once on it
+         * @example 541460b2-8259-4f70-9018-0676e172f86a_paid
+         */
+        'webhook-id': string;
+        /**
+         * @description By the endpoint’s secret, `v1,` and HMAC-SHA256 in base64; while it is rotated one for each secret
+         * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+         */
+        'webhook-signature': string;
+        /**
+         * @description When this attempt was made, in seconds since 1970
+         * @example 1796047200
+         */
+        'webhook-timestamp': string;
+      };
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "type": "reservation.paid",
+         *       "timestamp": "2026-11-29T20:46:02.301Z",
+         *       "data": {
+         *         "reservationId": "541460b2-8259-4f70-9018-0676e172f86a",
+         *         "saleId": "sample",
+         *         "userId": "u-1",
+         *         "qty": 1,
+         *         "amount": 49900,
+         *         "currency": "EUR",
+         *         "reservedAt": "2026-11-29T20:45:24.120Z",
+         *         "expiresAt": "2026-11-29T20:55:24.120Z",
+         *         "status": "PAID"
+         *       }
+         *     }
+         */
+        'application/json': components['schemas']['ReservationEvent'] & {
+          /** @constant */
+          type?: 'reservation.paid';
+        };
+      };
+    };
+    responses: {
+      /** @description Delivered */
+      '2XX': {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description Nothing more is sent to this endpoint until it is made active again */
+      410: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description Nothing is sent to this endpoint until `Retry-After`, then this event again */
+      429: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description As 429 */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+    };
+  };
+  reservationRefunded: {
+    parameters: {
+      query?: never;
+      header: {
+        /**
+         * @description The event’s id, the same for each time that it is sent: act once on it
+         * @example 541460b2-8259-4f70-9018-0676e172f86a_paid
+         */
+        'webhook-id': string;
+        /**
+         * @description By the endpoint’s secret, `v1,` and HMAC-SHA256 in base64; while it is rotated one for each secret
+         * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+         */
+        'webhook-signature': string;
+        /**
+         * @description When this attempt was made, in seconds since 1970
+         * @example 1796047200
+         */
+        'webhook-timestamp': string;
+      };
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "type": "reservation.refunded",
+         *       "timestamp": "2026-11-29T20:46:02.301Z",
+         *       "data": {
+         *         "reservationId": "541460b2-8259-4f70-9018-0676e172f86a",
+         *         "saleId": "sample",
+         *         "userId": "u-1",
+         *         "qty": 1,
+         *         "amount": 49900,
+         *         "currency": "EUR",
+         *         "reservedAt": "2026-11-29T20:45:24.120Z",
+         *         "expiresAt": "2026-11-29T20:55:24.120Z",
+         *         "status": "REFUNDED",
+         *         "unitsReturned": true
+         *       }
+         *     }
+         */
+        'application/json': components['schemas']['ReservationEvent'] & {
+          /** @constant */
+          type?: 'reservation.refunded';
+        };
+      };
+    };
+    responses: {
+      /** @description Delivered */
+      '2XX': {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description Nothing more is sent to this endpoint until it is made active again */
+      410: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description Nothing is sent to this endpoint until `Retry-After`, then this event again */
+      429: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description As 429 */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+    };
+  };
+  reservationRejected: {
+    parameters: {
+      query?: never;
+      header: {
+        /**
+         * @description The event’s id, the same for each time that it is sent: act once on it
+         * @example 541460b2-8259-4f70-9018-0676e172f86a_paid
+         */
+        'webhook-id': string;
+        /**
+         * @description By the endpoint’s secret, `v1,` and HMAC-SHA256 in base64; while it is rotated one for each secret
+         * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+         */
+        'webhook-signature': string;
+        /**
+         * @description When this attempt was made, in seconds since 1970
+         * @example 1796047200
+         */
+        'webhook-timestamp': string;
+      };
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "type": "reservation.rejected",
+         *       "timestamp": "2026-11-29T20:46:02.301Z",
+         *       "data": {
+         *         "reservationId": "541460b2-8259-4f70-9018-0676e172f86a",
+         *         "saleId": "sample",
+         *         "userId": "u-1",
+         *         "qty": 1,
+         *         "amount": 49900,
+         *         "currency": "EUR",
+         *         "reservedAt": "2026-11-29T20:45:24.120Z",
+         *         "expiresAt": "2026-11-29T20:55:24.120Z",
+         *         "status": "REJECTED",
+         *         "reason": "no_room"
+         *       }
+         *     }
+         */
+        'application/json': components['schemas']['ReservationEvent'] & {
+          /** @constant */
+          type?: 'reservation.rejected';
+        };
+      };
+    };
+    responses: {
+      /** @description Delivered */
+      '2XX': {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description Nothing more is sent to this endpoint until it is made active again */
+      410: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description Nothing is sent to this endpoint until `Retry-After`, then this event again */
+      429: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description As 429 */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
       };
     };
   };

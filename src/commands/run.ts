@@ -9,7 +9,8 @@ import { registerPart } from '../metrics.ts';
 import { startKeeper } from '../keeper/keeper.ts';
 import { checkSchema } from '../ledger/migrate.ts';
 import { startTracing } from '../tracing.ts';
-import { createLogger, keeperOptions, wire, workerOptions, type Wired } from '../wiring.ts';
+import { courierOptions, createLogger, keeperOptions, wire, workerOptions, type Wired } from '../wiring.ts';
+import { startCourier } from '../webhooks/courier.ts';
 import { startWorker } from '../worker/worker.ts';
 
 /** Something that runs until it is stopped. */
@@ -40,11 +41,20 @@ export const startWork: Start = ({ stores, sqs, registry, logger }, config) => {
 };
 
 export const startKeep: Start = (wired, config) => {
-  const { stores, sqs, leases, registry, provider, logger } = wired;
+  const { stores, sqs, leases, registry, provider, poster, logger } = wired;
   registerPart(registry, 'keeper');
   registerFigures(registry, figuresFrom(wired, config));
   if (!provider) logger.warn({}, 'PAYMENT_PROVIDER_URL is not set: refunds stay owed until a keeper has one');
-  return Promise.resolve(startKeeper({ stores, sqs, leases, provider }, keeperOptions(config)));
+  if (config.WEBHOOKS_ALLOW_PRIVATE) {
+    logger.warn({}, 'WEBHOOKS_ALLOW_PRIVATE=true: webhooks may go to any address that this process can reach');
+  }
+  const keeper = startKeeper({ stores, sqs, leases, provider }, keeperOptions(config));
+  const courier = startCourier({ pool: stores.pool, log: stores.log, poster }, courierOptions(config));
+  return Promise.resolve({
+    stop: async () => {
+      await Promise.all([keeper.stop(), courier.stop()]);
+    },
+  });
 };
 
 /** The metrics port, when there is one. */

@@ -22,6 +22,7 @@ import { tellRequestId, tellRequestIds } from './request-id.ts';
 import { reservationRoutes } from './reservations.ts';
 import { reserveRoute } from './reserve.ts';
 import { saleRoute } from './sales.ts';
+import { webhookAdminRoutes } from './webhook-admin.ts';
 import { webhookRoutes } from './webhook.ts';
 
 /** What the routes are given. */
@@ -100,6 +101,7 @@ export async function buildApp(deps: {
       checkoutRoute(scope, api);
     }
     adminRoutes(scope, api);
+    webhookAdminRoutes(scope, api);
     webhookRoutes(scope, api);
     documentRoutes(scope, config);
   });

@@ -1,5 +1,6 @@
 /** One sale, one buyer and what became of them, as the examples of the document; a test holds them to its schemas. */
 import type { PaymentEventType } from '../domain/payment.ts';
+import type { WebhookEventType } from '../domain/webhook.ts';
 import { problemBody, problems, type ProblemCode } from './problem.ts';
 
 const ids = { reservationId: '541460b2-8259-4f70-9018-0676e172f86a', saleId: 'sample', userId: 'u-1' };
@@ -12,6 +13,16 @@ const sale = { saleId: ids.saleId, state: 'open', ...settings };
 const hold = {
   ...{ ...ids, qty: 1, ...money },
   ...{ reservedAt: '2026-11-29T20:45:24.120Z', expiresAt: '2026-11-29T20:55:24.120Z' },
+};
+const endpoint = {
+  ...{ endpointId: 'shop', url: 'https://shop.example/flashgate', active: true },
+  ...{ events: ['reservation.paid', 'reservation.refunded'], createdAt: '2026-11-29T20:44:02.918Z' },
+};
+const oldSecretUntil = '2026-11-30T20:44:02.918Z';
+const delivery = {
+  ...{ eventId: `${ids.reservationId}_paid`, type: 'reservation.paid', status: 'FAILED', attempts: 10 },
+  ...{ lastStatus: 500, lastAnswer: 'oops', lastError: 'HTTP 500' },
+  ...{ createdAt: '2026-11-29T20:46:02.301Z', updatedAt: '2026-12-03T00:01:17.044Z' },
 };
 const byStatus = { PENDING_PAYMENT: 0, PAID: 1, EXPIRED: 0, CANCELLED: 0, REJECTED: 0, REFUNDED: 0 };
 
@@ -37,11 +48,28 @@ export const examples: Record<string, object> = {
   },
   Orders: { orders: [{ ...hold, status: 'PAID' }], next: `762.${ids.reservationId}` },
   Received: { state: 'applied', outcome: 'paid' },
+  WebhookEndpoint: endpoint,
+  WebhookEndpointWithSecret: { ...endpoint, oldSecretUntil, secret: `whsec_${'c2FtcGxl'.repeat(4)}` },
+  WebhookEndpoints: { endpoints: [endpoint] },
+  WebhookDelivery: delivery,
+  WebhookDeliveries: { deliveries: [delivery], next: '17' },
+  ReservationEvent: reservationEvent(),
 };
 
 export function paymentEvent(type: PaymentEventType = 'payment.succeeded'): object {
   const { reservationId } = ids;
   return { type, timestamp: '2026-11-29T20:46:02Z', data: { paymentId: 'pay-1', reservationId, ...money } };
+}
+
+export function reservationEvent(type: WebhookEventType = 'reservation.paid'): object {
+  const status = type.replace('reservation.', '').toUpperCase();
+  const more = {
+    CANCELLED: { reason: 'by_buyer' },
+    REJECTED: { reason: 'no_room' },
+    REFUNDED: { unitsReturned: true },
+  };
+  const data = { ...hold, status, ...(more as Record<string, object>)[status] };
+  return { type, timestamp: '2026-11-29T20:46:02.301Z', data };
 }
 
 /** What some problems say beside their name. */
@@ -51,6 +79,7 @@ const MORE: Partial<Record<ProblemCode, object>> = {
   sold_out: { mayReturn: true },
   not_started: { startsAt: sale.startsAt },
   qty_over_limit: { maxPerReservation: sale.maxPerReservation },
+  too_many_endpoints: { detail: 'there are 20 already' },
   total_too_low: { detail: '3 units of sale sample are sold or held' },
 };
 

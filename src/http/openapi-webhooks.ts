@@ -1,9 +1,11 @@
 /**
- * What a payment provider sends, for the document: each type of event as one of OpenAPI's `webhooks`, and the headers and
- * the body of the route that takes them all. The protocol is Standard Webhooks, https://www.standardwebhooks.com.
+ * Events for the document, each type as one of OpenAPI's `webhooks`: what a payment provider sends, with the headers and
+ * the body of the route that takes them all, and what the shop is sent. The protocol of both is Standard Webhooks,
+ * https://www.standardwebhooks.com.
  */
 import { PaymentEventType } from '../domain/payment.ts';
-import { paymentEvent } from './examples.ts';
+import { WebhookEventType } from '../domain/webhook.ts';
+import { paymentEvent, reservationEvent } from './examples.ts';
 
 const MEANS: Record<PaymentEventType, [operationId: string, summary: string]> = {
   'payment.succeeded': ['paymentSucceeded', 'Money was captured: the reservation is paid, or the money is owed back'],
@@ -49,7 +51,7 @@ export function webhookParameters(signed: Signed): object {
   };
 }
 
-export function webhooks(): Record<string, object> {
+export function paymentWebhooks(): Record<string, object> {
   const entries = PaymentEventType.options.map((type): [string, object] => {
     const [operationId, summary] = MEANS[type];
     const schema = { allOf: [EVENT, { type: 'object', properties: { type: { const: type } } }] };
@@ -63,6 +65,56 @@ export function webhooks(): Record<string, object> {
           content: { 'application/json': { schema: { $ref: '#/components/schemas/Received' } } },
         },
       },
+    };
+    return [type, { post }];
+  });
+  return Object.fromEntries(entries);
+}
+
+const TOLD: Record<WebhookEventType, [operationId: string, summary: string]> = {
+  'reservation.paid': ['reservationPaid', 'Paid in time: ship it'],
+  'reservation.expired': ['reservationExpired', 'Not paid in time; its units are for sale again'],
+  'reservation.cancelled': ['reservationCancelled', 'Given up by the buyer, or by the payment provider'],
+  'reservation.rejected': ['reservationRejected', 'A winner for whom there was no unit: tell them'],
+  'reservation.refunded': ['reservationRefunded', 'Was paid, and its money is on its way back'],
+};
+
+const SENT_HEADERS = [
+  {
+    ...{ name: 'webhook-id', in: 'header', required: true, schema: { type: 'string' } },
+    description: 'The event’s id, the same for each time that it is sent: act once on it',
+    example: '541460b2-8259-4f70-9018-0676e172f86a_paid',
+  },
+  {
+    ...{ name: 'webhook-timestamp', in: 'header', required: true, schema: { type: 'string', pattern: '^\\d+$' } },
+    description: 'When this attempt was made, in seconds since 1970',
+    example: '1796047200',
+  },
+  {
+    ...{ name: 'webhook-signature', in: 'header', required: true },
+    description: 'By the endpoint’s secret, `v1,` and HMAC-SHA256 in base64; while it is rotated one for each secret',
+    schema: { type: 'string', pattern: '^v1,[A-Za-z0-9+/=]+( v1,[A-Za-z0-9+/=]+)*$' },
+    example: 'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
+  },
+];
+
+const ANSWERS = {
+  '2XX': { description: 'Delivered' },
+  410: { description: 'Nothing more is sent to this endpoint until it is made active again' },
+  429: { description: 'Nothing is sent to this endpoint until `Retry-After`, then this event again' },
+  503: { description: 'As 429' },
+};
+
+/** What the shop's endpoints are sent, see docs/webhooks.md. */
+export function reservationWebhooks(): Record<string, object> {
+  const entries = WebhookEventType.options.map((type): [string, object] => {
+    const [operationId, summary] = TOLD[type];
+    const event = { $ref: '#/components/schemas/ReservationEvent' };
+    const schema = { allOf: [event, { type: 'object', properties: { type: { const: type } } }] };
+    const post = {
+      ...{ operationId, summary, tags: ['webhooks'], parameters: SENT_HEADERS, responses: ANSWERS },
+      description: 'Sent to the endpoints that want it, at least once and in no order; after any other answer again.',
+      requestBody: { required: true, content: { 'application/json': { schema, example: reservationEvent(type) } } },
     };
     return [type, { post }];
   });

@@ -9,7 +9,7 @@ import type { Config } from '../config.ts';
 import { SCHEMES, schemesOf } from './buyers.ts';
 import { problemExamples } from './examples.ts';
 import { headers, headersOf, type HeaderName } from './openapi-headers.ts';
-import { webhooks, webhookParameters, type Signed } from './openapi-webhooks.ts';
+import { paymentWebhooks, reservationWebhooks, webhookParameters, type Signed } from './openapi-webhooks.ts';
 import { PROBLEM_TYPE, problems, type ProblemCode } from './problem.ts';
 import { namedSchemas, paymentEventSchema } from './schemas.ts';
 
@@ -64,6 +64,7 @@ const TAGS = [
   { name: 'buyers', description: 'What a buyer does, by the shop’s server or by themselves' },
   { name: 'payment provider', description: 'What the payment provider reports' },
   { name: 'admin', description: 'Looking after sales' },
+  { name: 'webhooks', description: 'What the shop is told, where, and what became of it' },
   { name: 'health', description: 'For the balancer and whoever watches' },
 ];
 
@@ -81,7 +82,10 @@ export async function registerOpenapi(app: FastifyInstance, config: Config): Pro
         examples: problemExamples(),
         responses: Object.fromEntries(CODES.map((code) => [code, refusal(problems[code][0], [code])])),
       },
-      ...(config.WEBHOOK_SECRET.length > 0 && { webhooks: webhooks() }),
+      webhooks: {
+        ...(config.WEBHOOK_SECRET.length > 0 && paymentWebhooks()),
+        ...(config.ADMIN_TOKEN.length > 0 && reservationWebhooks()),
+      },
     } as object,
     transformObject: (made) => {
       if (!('openapiObject' in made)) throw new Error('the document is not OpenAPI 3');

@@ -21,6 +21,8 @@ export type Backlog = {
   unreleased: number;
   parked: number;
   parkedSeconds: number;
+  /** Webhooks that are still to be delivered, to all active endpoints together. */
+  webhooks: number;
 };
 
 const BACKLOG = {
@@ -31,6 +33,8 @@ const BACKLOG = {
                 where status = 'PENDING_PAYMENT'), 0)::float8 as "overdueSeconds",
       (select count(*) from sale_orders
        where status in ('EXPIRED', 'CANCELLED', 'REJECTED', 'REFUNDED') and gate_released_at is null)::int as unreleased,
+      (select count(*) from webhook_deliveries d join webhook_endpoints e using (endpoint_key)
+       where d.status = 'PENDING' and e.active)::int as webhooks,
       parked.count::int as parked,
       coalesce(extract(epoch from clock_timestamp() - parked.oldest), 0)::float8 as "parkedSeconds"
     from (select count(*), min(received_at) as oldest from payments where status = 'PARKED') as parked`,

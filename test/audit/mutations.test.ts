@@ -8,9 +8,10 @@ import { rules } from '../../src/audit/table.ts';
 import { ofGate } from './break-gate.ts';
 import { ofMoney } from './break-money.ts';
 import { ofSale } from './break-sale.ts';
+import { ofWebhooks } from './break-webhooks.ts';
 import { apply, auditStores, type AuditStores, dropGuards, namedBy, redChecks } from './stores.ts';
 
-const mutations = [...ofSale, ...ofGate, ...ofMoney];
+const mutations = [...ofSale, ...ofGate, ...ofMoney, ...ofWebhooks];
 
 let stores: AuditStores;
 beforeAll(async () => {

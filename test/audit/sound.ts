@@ -107,6 +107,20 @@ export async function writeLedger(db: pg.Client): Promise<void> {
     values ('event-parked', 'payment.canceled', 'pay-nobody', $1, 1, 'EUR', 'parked', 'no_order_yet')`,
     [young.id],
   );
+  await writeWebhooks(db);
+}
+
+/** Endpoints that want to hear of refused orders: one that heard, one that is tried, one from which nothing is expected. */
+async function writeWebhooks(db: pg.Client): Promise<void> {
+  await db.query(`
+    insert into webhook_endpoints (endpoint_id, url, events, active, complete_since)
+    select id, 'https://shop.example/', array['reservation.rejected'], active, now() - interval '1 hour'
+      from (values ('shop', true), ('down', true), ('off', false)) as e (id, active);
+    insert into webhook_deliveries (endpoint_key, event_id, type, payload, status, attempts)
+    select endpoint_key, reservation_id || '_rejected', 'reservation.rejected',
+           json_build_object('data', json_build_object('reservationId', reservation_id, 'status', status)),
+           case endpoint_id when 'shop' then 'DELIVERED' else 'PENDING' end, 1
+      from webhook_endpoints, sale_orders where active and status = 'REJECTED'`);
 }
 
 /** An order with the journal entries that belong to it. Stock is left alone. */

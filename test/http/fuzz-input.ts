@@ -73,12 +73,30 @@ const query = fc.oneof(
     .map(([xid, id]) => `?after=${xid}.${id}`),
 );
 
+type Route = [method: string, path: fc.Arbitrary<string>, body: fc.Arbitrary<string>];
+const endpoint = fc
+  .tuple(fc.oneof(fc.constant('shop'), saleIds), query)
+  .map(([id, q]) => ({ path: `/admin/webhooks/${id}`, q }));
+const endpointSettings = spoiled({ url: 'https://shop.example/', events: ['reservation.paid'], active: true });
+const webhookRoutes: Route[] = [
+  ['GET', fc.constant('/admin/webhooks'), fc.constant('')],
+  ['PUT', endpoint.map(({ path }) => path), endpointSettings.map(asText)],
+  ...['GET', 'DELETE'].map((method): Route => [method, endpoint.map(({ path }) => path), fc.constant('')]),
+  ['POST', endpoint.map(({ path }) => `${path}/rotate`), fc.constant('')],
+  ['GET', endpoint.map(({ path, q }) => `${path}/deliveries${q}`), fc.constant('')],
+  [
+    'POST',
+    fc.tuple(endpoint, reservationIds).map(([{ path }, id]) => `${path}/deliveries/${id}/redeliver`),
+    fc.constant(''),
+  ],
+];
+
 const reserve = spoiled({ userId: 'u-1', qty: 1 }).map(asText);
-const routes: [method: string, path: fc.Arbitrary<string>, body: fc.Arbitrary<string>][] = [
+const routes: Route[] = [
   ['GET', fc.constantFrom('/livez', '/readyz'), fc.constant('')],
   ['GET', saleIds.map((id) => `/sales/${id}`), fc.constant('')],
   ['POST', saleIds.map((id) => `/sales/${id}/reserve`), reserve],
-  ...['GET', 'DELETE'].map((method): [string, fc.Arbitrary<string>, fc.Arbitrary<string>] => [
+  ...['GET', 'DELETE'].map((method): Route => [
     method,
     fc.tuple(saleIds, reservationIds, query).map(([id, r, q]) => `/sales/${id}/reservations/${r}${q}`),
     fc.constant(''),
@@ -100,6 +118,7 @@ const routes: [method: string, path: fc.Arbitrary<string>, body: fc.Arbitrary<st
     fc.tuple(saleIds, reservationIds).map(([id, r]) => `/admin/sales/${id}/orders/${r}/refund`),
     spoiled({ returnUnits: true }).map(asText),
   ],
+  ...webhookRoutes,
   ['POST', fc.constant('/webhooks/payments'), eventBody.map(asText)],
   ['GET', fc.constant('/openapi.json'), fc.constant('')],
   ['GET', odd.map((text) => `/${encodeURIComponent0(text)}`), fc.constant('')],

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { MAX_ENDPOINTS } from '../../src/domain/webhook.ts';
 import { gateKeys } from '../../src/gate/keys.ts';
 import { freshStores, type Stores } from '../support/stores.ts';
 import { startStripe, stripeEvent, stripeSettings, stripeSignature, type StripeStandIn } from '../support/stripe.ts';
@@ -45,13 +46,14 @@ afterAll(async () => {
 
 const ACTIONS = ['pauseSale', 'resumeSale', 'endSale', 'closeSale'];
 const OF_ONE_SALE = ['getSaleFigures', 'listOrders', 'refundOrder', ...ACTIONS];
+const OF_AN_ENDPOINT = ['getWebhookEndpoint', 'rotateWebhookSecret', 'listWebhookDeliveries', 'redeliverWebhook'];
 const FAR = { startsAt: '2999-01-01T00:00:00Z', endsAt: '2999-01-02T00:00:00Z' };
 
 test('what everybody may be told: bad input, no token, a body that is wrong', async () => {
   for (const [path, method, { operationId, security = [] }] of operations(api)) {
     const [scheme] = security.flatMap(Object.keys);
     if (scheme === 'signature' || scheme === 'provider') continue;
-    if (path.includes('{')) await refused('invalid_request', api, [operationId], { saleId: 'a.b' });
+    if (path.includes('{')) await refused('invalid_request', api, [operationId], { saleId: 'a.b', endpointId: 'a.b' });
     if (scheme !== undefined) await refused('unauthorized', api, [operationId], { headers: {} });
     if (method === 'get') continue;
     const headers = { ...(scheme === 'admin' ? asAdmin : asShop), 'content-type': 'text/plain' };
@@ -114,6 +116,26 @@ test('the life of a sale, for admins', async () => {
   expect((await call(api, 'refundOrder', { ...its, payload })).json()).toMatchObject({ status: 'REFUNDED' });
   await refused('refunded_otherwise', api, ['refundOrder'], its);
   expect((await ask(api, `/sales/${saleId}`)).json()).toMatchObject({ state: 'closed' });
+});
+
+test('the life of an endpoint for webhooks, for admins', async () => {
+  const its = { endpointId: newId() };
+  const status = async (operationId: string, more: object = {}) =>
+    (await call(api, operationId, { ...its, ...more })).statusCode;
+  await refused('endpoint_not_found', api, [...OF_AN_ENDPOINT, 'deleteWebhookEndpoint'], its);
+  expect([await status('putWebhookEndpoint'), await status('putWebhookEndpoint')]).toEqual([201, 200]);
+  const won = await win(api, await putSale(api), 'u');
+  await record(api, won);
+  await deliver(api, eventOf(won));
+  expect(await status('redeliverWebhook', { eventId: `${won.reservationId}_paid` })).toBe(202);
+  await refused('delivery_not_found', api, ['redeliverWebhook'], its);
+  for (const operationId of ['listWebhookEndpoints', 'getWebhookEndpoint', 'rotateWebhookSecret']) {
+    expect(await status(operationId)).toBe(200);
+  }
+  expect((await call(api, 'listWebhookDeliveries', its)).json()).toMatchObject({ deliveries: [{ status: 'PENDING' }] });
+  for (let more = 1; more < MAX_ENDPOINTS; more += 1) await call(api, 'putWebhookEndpoint');
+  await refused('too_many_endpoints', api, ['putWebhookEndpoint']);
+  expect(await status('deleteWebhookEndpoint')).toBe(204);
 });
 
 test('what a payment provider is told', async () => {
@@ -198,13 +220,16 @@ test('a store that is away, or not loaded', async () => {
   for (const path of ['/livez', '/readyz']) expect((await ask(api, path)).statusCode).toBe(200);
 });
 
+const LOCKED = 'sales, sale_orders, payment_events, payments, webhook_endpoints';
+
 test('a ledger that does not answer in time, and one that is broken', async () => {
   const saleId = await putSale(impatient);
   const client = await impatient.db.connect();
   await client.query('begin');
-  await client.query('lock table sales, sale_orders, payment_events, payments in access exclusive mode');
+  await client.query(`lock table ${LOCKED} in access exclusive mode`);
   try {
-    const asking = ['putSale', 'listSales', ...OF_ONE_SALE, ...OF_A_RESERVATION];
+    const asking = ['putSale', 'listSales', ...OF_ONE_SALE, ...OF_A_RESERVATION, ...OF_AN_ENDPOINT];
+    asking.push('listWebhookEndpoints', 'putWebhookEndpoint', 'deleteWebhookEndpoint');
     await refused('ledger_unavailable', impatient, asking, { saleId });
     await refused('ledger_unavailable', impatient, ['getSale', 'reserve']);
     expectProblem(

@@ -6,7 +6,8 @@ import { stripeSignature } from '../support/stripe.ts';
 import { asAdmin, asShop, expectProblem, newId, saleSettings, type TestApi } from './api.ts';
 import type { Operation } from './conform.ts';
 
-export type Call = { saleId?: string; reservationId?: string; userId?: string } & InjectOptions;
+type Ids = { saleId?: string; reservationId?: string; userId?: string; endpointId?: string; eventId?: string };
+export type Call = Ids & InjectOptions;
 /** Of the second kind there is one only where the payment provider has pages. */
 export const OF_BUYERS = ['getReservation', 'cancelReservation'];
 export const OF_A_RESERVATION = [...OF_BUYERS, 'openCheckout'];
@@ -15,11 +16,20 @@ const payloads = (userId: string): Record<string, object> => ({
   putSale: saleSettings(),
   reserve: { userId },
   refundOrder: { returnUnits: true },
+  putWebhookEndpoint: { url: 'https://shop.example/', events: ['reservation.paid'] },
 });
 
 /** Calls an operation by its name, with what the document says that it needs. */
 export function call({ app, conformity }: TestApi, operationId: string, options: Call = {}) {
-  const { saleId = newId(), reservationId = randomUUID(), userId = 'u', ...rest } = options;
+  const {
+    saleId = newId(),
+    reservationId = randomUUID(),
+    userId = 'u',
+    endpointId = newId(),
+    eventId = 'e',
+    ...rest
+  } = options;
+  const ids = { saleId, reservationId, endpointId, eventId };
   for (const [path, methods] of Object.entries(conformity.document.paths)) {
     for (const [method, operation] of Object.entries(methods)) {
       if (operation.operationId !== operationId) continue;
@@ -27,7 +37,7 @@ export function call({ app, conformity }: TestApi, operationId: string, options:
       const payload = payloads(userId)[operationId];
       return app.inject({
         method: method.toUpperCase() as 'GET',
-        url: path.replace('{saleId}', saleId).replace('{reservationId}', reservationId) + query,
+        url: path.replaceAll(/\{(\w+)\}/g, (_, name: keyof typeof ids) => ids[name]) + query,
         headers: path.startsWith('/admin') ? asAdmin : asShop,
         ...(payload && { payload }),
         ...rest,

@@ -2,6 +2,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { freshStores, type Stores } from '../support/stores.ts';
+import { ofWebhooks } from './refused-webhooks.ts';
 
 let stores: Stores;
 let db: pg.Client;
@@ -241,6 +242,7 @@ const refused: [what: string, sql: string, by: string][] = [
   ['settings before the first', sale({ settings: '0' }), `${CHECK} sales_settings_check`],
   ['a token below nothing', 'update shard_fences set token = -1', `${CHECK} shard_fences_token_check`],
   ['a shard beyond the last', 'insert into shard_fences values (256)', `${CHECK} shard_fences_shard_check`],
+  ...ofWebhooks,
 ];
 
 test.each(refused)('refused: %s', async (_, sql, by) => {

@@ -9,6 +9,7 @@ import { cancelReservation } from '../../src/operations/cancel.ts';
 import { openCheckout } from '../../src/operations/checkout.ts';
 import { stripeProvider } from '../../src/provider/stripe.ts';
 import { KEY, startStripe, type StripeStandIn } from '../support/stripe.ts';
+import { endpointAt, letTimePass, outbox } from '../webhooks/house.ts';
 import * as h from './house.ts';
 import { capture, SALE, type Flow, type Scene } from './scene.ts';
 
@@ -85,6 +86,21 @@ const refundIs =
     const asked = await fetch(`${provider.url}/refunds/${rows[0]?.id}`);
     expect(asked.status, 'the provider made it').toBe(madeByProvider ? 200 : 404);
   };
+
+/** A paid order of which the shop wants to hear. */
+async function announced(scene: Scene): Promise<void> {
+  await endpointAt(scene.house, 'shop', scene.shop);
+  await ordered(scene);
+  await apply('payment.succeeded')(scene);
+}
+const webhookIs =
+  (status: string, calls: number) =>
+  async ({ house, shop }: Scene) => {
+    const rows = await outbox(house);
+    expect(rows).toMatchObject([{ type: 'reservation.paid', status, claimed: status === 'PENDING' }]);
+    expect(shop.calls.map(({ id }) => id)).toEqual(Array(calls).fill(rows[0]?.eventId));
+  };
+const claimEnds = ({ house }: Scene) => letTimePass(house, 120_000);
 const captured = (scene: Scene) => capture(scene, first(scene));
 
 /** Stripe in place of the provider: the first winner has a page to pay on, and gives the hold up. */
@@ -281,6 +297,22 @@ export const keepFlows: Flow[] = [
     before: all(owed, captured),
     left: refundIs('PENDING', true),
     end: refundIs('SUCCEEDED', true),
+  },
+  {
+    ...keep,
+    point: 'webhook_claimed',
+    doing: 'telling the shop',
+    before: announced,
+    left: all(webhookIs('PENDING', 0), claimEnds),
+    end: webhookIs('DELIVERED', 1),
+  },
+  {
+    ...keep,
+    point: 'webhook_answered',
+    doing: 'telling the shop, which has heard',
+    before: announced,
+    left: all(webhookIs('PENDING', 1), claimEnds),
+    end: webhookIs('DELIVERED', 2), // of one id
   },
 ];
 

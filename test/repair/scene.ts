@@ -11,11 +11,12 @@ import { startProvider, type Provider } from '../../src/provider/standin.ts';
 import { keeperOptions, workerOptions } from '../../src/wiring.ts';
 import { startWorker } from '../../src/worker/worker.ts';
 import { SECRET } from '../ledger/house.ts';
+import { openReceiver, type Receiver } from '../webhooks/house.ts';
 import * as h from './house.ts';
 import { serve, start, type Running } from './process.ts';
 
-/** Stores and a payment provider, for one scene or several. */
-export type Stage = { house: h.House; provider: Provider };
+/** Stores, a payment provider and the shop's receiver of webhooks, for one scene or several. */
+export type Stage = { house: h.House; provider: Provider; shop: Receiver };
 
 export type Scene = Stage & {
   saleId: string;
@@ -53,6 +54,7 @@ const CRASHING = {
     LOG_LEVEL: 'info',
     PROVIDER_TIMEOUT_MS: '300',
     SHUTDOWN_DEADLINE_MS: '9000',
+    WEBHOOKS_ALLOW_PRIVATE: 'true',
   },
 };
 
@@ -62,11 +64,16 @@ export const SALE = 'the-sale';
 export async function openStage(): Promise<Stage> {
   const webhookUrl = 'http://127.0.0.1:9/nobody-listens';
   const provider = await startProvider({ webhookUrl, webhookSecret: SECRET, logLevel: 'silent' });
-  return { provider, house: await h.openHouse({ env: { ...CRASHING, PAYMENT_PROVIDER_URL: provider.url } }) };
+  return {
+    provider,
+    shop: await openReceiver(),
+    house: await h.openHouse({ env: { ...CRASHING, PAYMENT_PROVIDER_URL: provider.url } }),
+  };
 }
 
-export async function closeStage({ house, provider }: Stage): Promise<void> {
+export async function closeStage({ house, provider, shop }: Stage): Promise<void> {
   await h.closeHouse(house);
+  await shop.close();
   await provider.close();
 }
 
@@ -172,11 +179,12 @@ async function askAgain(flow: Flow, scene: Scene, url: string): Promise<void> {
   scene.told.push(hold);
 }
 
-/** Nothing is on its way: no message, no refund, no order whose units are to be given back; and the audit holds. */
+/** Nothing is on its way: no message, no refund, no webhook, no order whose units are to be given back; and the audit holds. */
 async function isSettled({ house }: Stage): Promise<boolean> {
   await sleep(100); // an audit is not for nothing
   const { rowCount } = await house.db.query(`select 1 from refunds where status <> 'SUCCEEDED'
     union all select 1 from sale_orders where status not in ('PENDING_PAYMENT', 'PAID') and gate_released_at is null
+    union all select 1 from webhook_deliveries where status = 'PENDING'
     union all select 1 from checkout_pages where session_id is not null and closed_at is null`);
   if ((rowCount ?? 0) > 0 || (await h.messages(house)) > 0) return false;
   return (await runAudit({ ...house, graceMs: 0 }, () => undefined)).verdict === 'holds';
