@@ -32,7 +32,7 @@ function reportOf(tally: Tally, changes: Partial<RushReport> = {}): RushReport {
     ...{ payments: [], quantity: 1, sale: { gate: null, ledger: { total: 100, sold: 0 } } },
   };
   const checks = [{ name: 'money', claim: `claim ${HOSTILE}`, examined: 5, failures: [] }];
-  return { ...makeReport(course, evidence as unknown as Parameters<typeof makeReport>[1], checks, audit), ...changes };
+  return { ...makeReport(course, evidence, checks, audit), ...changes };
 }
 
 /** Answers of three kinds, in three steps of time, one of them with a name that somebody else gave it. */
