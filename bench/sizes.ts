@@ -10,7 +10,6 @@ export const FULL = {
   ladder: { rates: [500, 2_000, 8_000], units: [100, 5_000], seconds: 2 },
   flat: { units: [100, 10_000, 1_000_000], requests: 30_000, buyers: [20_000, 200_000, 2_000_000] },
   telemetry: { requests: 20_000, wins: 2_000, rounds: 5 },
-  telemetry: { requests: 30_000, wins: 3_000, rounds: 5 },
   listeners: { requests: 30_000, listeners: 5_000, rounds: 3, changes: 8 },
   times: { returns: 20, winners: [100, 1_000, 10_000, 100_000] },
 };
