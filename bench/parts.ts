@@ -4,6 +4,7 @@ import { flatness } from './parts/flat.ts';
 import { gateAlone } from './parts/gate.ts';
 import { ladder } from './parts/ladder.ts';
 import { ledgerAlone } from './parts/ledger.ts';
+import { listeners } from './parts/listeners.ts';
 import { refusal } from './parts/refusal.ts';
 import { sideBySide } from './parts/rush.ts';
 import { telemetry } from './parts/telemetry.ts';
@@ -18,4 +19,5 @@ export const PARTS: Part[] = [
   { name: 'times', run: times },
   { name: 'flat', run: flatness },
   { name: 'telemetry', run: telemetry },
+  { name: 'listeners', run: listeners },
 ];

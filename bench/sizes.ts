@@ -10,6 +10,7 @@ export const FULL = {
   ladder: { rates: [500, 2_000, 8_000], units: [100, 5_000], seconds: 2 },
   flat: { units: [100, 10_000, 1_000_000], requests: 30_000, buyers: [20_000, 200_000, 2_000_000] },
   telemetry: { requests: 20_000, wins: 2_000, rounds: 5 },
+  listeners: { requests: 30_000, listeners: 5_000, rounds: 3, changes: 8 },
   times: { returns: 20, winners: [100, 1_000, 10_000, 100_000] },
 };
 export type Sizes = typeof FULL;
@@ -23,5 +24,6 @@ export const QUICK: Sizes = {
   ladder: { rates: [1_000], units: [100], seconds: 1 },
   flat: { units: [100, 10_000], requests: 2_000, buyers: [2_000, 10_000] },
   telemetry: { requests: 2_000, wins: 300, rounds: 1 },
+  listeners: { requests: 2_000, listeners: 300, rounds: 1, changes: 2 },
   times: { returns: 2, winners: [100, 500] },
 };

@@ -1,11 +1,14 @@
 // `npm run demo [-- options of flashgate rush]`: the whole system, a sale, a crowd, the audit; then all of it is gone.
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { STATE } from '../lib/folders.js';
 import { SetupError } from '../lib/processes.js';
 import { freePorts, isFree } from '../servers/server.js';
 import { answers, newSecrets, untilReady, withSystem } from './system.js';
 
 const PORT_TRIES = 5;
+/** Stays when all else of the run is gone, until the next demo. */
+const REPORT = join(STATE, 'rush-report.html');
 
 /** Nobody waits for minutes in a demo: what the keeper repairs after a grace, it repairs soon. In milliseconds. */
 const SHORT_GRACES = { KEEPER_INTERVAL_MS: '250', UNQUEUED_GRACE_MS: '3000', PARKED_GRACE_MS: '10000' };
@@ -17,7 +20,8 @@ export function run(args, say) {
     const settings = { LOG_LEVEL: 'warn', ...process.env, ...env, ...SHORT_GRACES, ...newSecrets() };
     const { up, url, providerUrl } = await startUp(flashgate, settings, log);
     say(`flashgate  ${url}\n`);
-    const rush = flashgate(['rush', '--url', url, '--provider-url', providerUrl, ...args], { env: settings });
+    const options = ['--url', url, '--provider-url', providerUrl, '--html', REPORT]; // what is asked for comes last, and wins
+    const rush = flashgate(['rush', ...options, ...args], { env: settings });
     const failed = up.done.then((code) => {
       throw new SetupError(`the application ended in the middle of the rush (exit code ${code})\n${tail(log)}`);
     });

@@ -15,12 +15,15 @@ import { checkoutRoute } from './checkout.ts';
 import { Directory } from './directory.ts';
 import { documentRoutes } from './document.ts';
 import { errorHandler, onClientError } from './errors.ts';
+import { EventStreams } from './events.ts';
 import { healthRoutes } from './health.ts';
 import { registerOpenapi } from './openapi.ts';
 import { sendProblem } from './problem.ts';
 import { tellRequestId, tellRequestIds } from './request-id.ts';
+import { reservationEventsRoute } from './reservation-events.ts';
 import { reservationRoutes } from './reservations.ts';
 import { reserveRoute } from './reserve.ts';
+import { saleEventsRoute } from './sale-events.ts';
 import { saleRoute } from './sales.ts';
 import { webhookAdminRoutes } from './webhook-admin.ts';
 import { webhookRoutes } from './webhook.ts';
@@ -35,12 +38,18 @@ export type Api = {
   directory: Directory;
   buyers: Buyers;
   admission: Admission;
+  streams: EventStreams;
   /** The deadline of requests that ask the ledger, which allows itself more time than a request has. */
   inTime: Pick<RouteShorthandOptions, 'handlerTimeout'>;
   life: { draining: boolean };
 };
 
-export type BuiltApp = { app: FastifyInstance; directory: Directory; drain: () => void };
+export type BuiltApp = {
+  app: FastifyInstance;
+  directory: Directory;
+  streams: EventStreams;
+  drain: () => void;
+};
 
 const BODY_LIMIT = 64 * 1024;
 const HEADER_LIMIT = 16 * 1024;
@@ -83,7 +92,12 @@ export async function buildApp(deps: {
   const inTime = { handlerTimeout: config.REQUEST_DEADLINE_MS };
   const buyers = buyersOf(app, config, logger);
   const admitted = await admission(app, config, buyers.of);
-  const api: Api = { stores, sqs, config, provider, directory, life, inTime, buyers, admission: admitted };
+  const streams = new EventStreams({ max: config.EVENT_STREAMS_MAX, heartbeatMs: config.EVENT_HEARTBEAT_MS });
+  app.addHook('preClose', (done) => {
+    streams.close();
+    done();
+  });
+  const api: Api = { stores, sqs, config, provider, directory, life, inTime, buyers, admission: admitted, streams };
 
   app.setErrorHandler(onError);
   app.setNotFoundHandler((request, reply) => sendProblem(tellRequestId(request, reply), 'not_found'));
@@ -92,12 +106,14 @@ export async function buildApp(deps: {
   const paths = collectPaths(app);
   // What a whole crowd asks is answered bare.
   saleRoute(app, api);
+  saleEventsRoute(app, api);
   if (buyers.served) reserveRoute(app, api);
   await withHeaders(app, (scope) => {
     tellRequestIds(scope);
     healthRoutes(scope, api);
     if (buyers.served) {
       reservationRoutes(scope, api);
+      reservationEventsRoute(scope, api);
       checkoutRoute(scope, api);
     }
     adminRoutes(scope, api);
@@ -108,7 +124,7 @@ export async function buildApp(deps: {
   await app.after();
   refuseOtherMethods(app, paths);
   closeConnectionsThatFallIdle(app);
-  return { app, directory, drain: () => (life.draining = true) };
+  return { app, directory, streams, drain: () => (life.draining = true) };
 }
 
 /** Clients that name a content type with every request also do so where there is no body: DELETE, POST …/pause. */

@@ -47,6 +47,7 @@ export const examples: Record<string, object> = {
     ledger: { total: 100, sold: 1, byStatus },
   },
   Orders: { orders: [{ ...hold, status: 'PAID' }], next: `762.${ids.reservationId}` },
+  Unavailable: { code: 'gate_unavailable' },
   Received: { state: 'applied', outcome: 'paid' },
   WebhookEndpoint: endpoint,
   WebhookEndpointWithSecret: { ...endpoint, oldSecretUntil, secret: `whsec_${'c2FtcGxl'.repeat(4)}` },

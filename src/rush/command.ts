@@ -2,6 +2,7 @@
  * `flashgate rush`: buyers storm a sale over real HTTP, winners pay or do not, and in the end what everyone was told is
  * compared with what the ledger has. The audit has the last word.
  */
+import { resolve } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { exitCodeOf, type AuditReport } from '../audit/report.ts';
@@ -11,11 +12,12 @@ import { Connections, JsonApi, limitedFetch, target } from './http.ts';
 import { compare, isSettled, type Check, type Evidence } from './ledger-compare.ts';
 import { readOrders, readPayments, readSale } from './ledger-read.ts';
 import { parseRushOptions, WrongUsage, type RushSettings } from './options.ts';
+import { renderPage } from './page.ts';
 import { showProgress } from './progress.ts';
 import { makeReport, renderReport, writeReport } from './report.ts';
 import { prepareSale, type SaleState } from './sale.ts';
 import { planRush, type Plan } from './schedule.ts';
-import { Tally } from './tally.ts';
+import { stepFor, Tally } from './tally.ts';
 import { Winners } from './winners.ts';
 
 export { rushOptions } from './options.ts';
@@ -101,18 +103,22 @@ async function storm(settings: RushSettings, sale: SaleState, clients: Clients, 
   await readPayments(clients.provider); // a provider out of reach is found before the rush, not after it
   await clients.connections.warm(`${target(settings.url).prefix}/sales/${saleId}`);
 
-  const tally = new Tally();
+  const tally = new Tally(stepFor(settings.over));
   const { crowd, winners } = gather(settings, saleId, plan, clients, tally, before);
   const startedAt = new Date();
   const seconds = await press(crowd, winners, plan, tally, print);
-  const inRush = tally.answered;
+  const [inRush, over] = [tally.answered, tally.course()];
   const { evidence, checks } = await settle(settings, sale, clients, { crowd, winners, tally, before, print });
   const audit = settings.audit ? await runAuditOf(saleId, settings, env, print) : null;
 
-  const course = { startedAt, saleId, settings, tally, inRush, seconds, winners: winners.count };
+  const course = { startedAt, saleId, units, settings, tally, inRush, seconds, over, winners: winners.count };
   const report = makeReport(course, evidence, checks, audit);
-  if (settings.report !== undefined) await writeReport(settings.report, report);
+  if (settings.report !== undefined) await writeReport(settings.report, `${JSON.stringify(report, null, 2)}\n`);
   print(renderReport(report));
+  if (settings.html !== undefined) {
+    await writeReport(settings.html, renderPage(report));
+    print(`The report, one file to open in a browser or to send: ${resolve(settings.html)}`);
+  }
   const auditCode = audit ? exitCodeOf(audit) : 0;
   if (auditCode !== 0) return auditCode;
   return checks.some(({ failures }) => failures.length > 0) ? 1 : 0;
@@ -155,6 +161,7 @@ async function press(crowd: Crowd, winners: Winners, plan: Plan, tally: Tally, p
     total: Math.max(plan.presses.length, tally.answered),
     words: `${winners.count} won, ${tally.count('sold_out')} sold out, ${tally.unexpected.length} unexpected`,
   }));
+  tally.start();
   const start = performance.now();
   await crowd.rush();
   const seconds = (performance.now() - start) / 1000;

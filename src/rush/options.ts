@@ -50,6 +50,7 @@ const fields = {
     30,
   ),
   report: field('--report <file>', 'write the results there as JSON', z.string().min(1).optional()),
+  html: field('--html <file>', 'write the results there as one HTML file, with charts', z.string().min(1).optional()),
 };
 
 type Fields = typeof fields;

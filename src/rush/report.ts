@@ -3,13 +3,15 @@ import { rename, writeFile } from 'node:fs/promises';
 import Table from 'cli-table3';
 import type { AuditReport } from '../audit/report.ts';
 import { ordersUnheardOf, type Check, type Evidence } from './ledger-compare.ts';
+import { machine } from './machine.ts';
 import type { RushSettings } from './options.ts';
-import type { KindLine, Spread, Tally } from './tally.ts';
+import type { Course as OverTime, KindLine, Spread, Tally } from './tally.ts';
 
 /** Latencies and lags in milliseconds, money in minor units. */
 export type RushReport = {
   startedAt: string;
   saleId: string;
+  units: number;
   settings: RushSettings;
   requests: number;
   /** Answers in the rush proper, and from its first press until its last reply; those who come back later are not in it. */
@@ -17,6 +19,8 @@ export type RushReport = {
   seconds: number;
   perSecond: number;
   busiestSecond: number;
+  /** The rush proper over time. */
+  course: OverTime;
   answers: KindLine[];
   lag: { driver: Spread; send: Spread };
   /** Part of its time (0 to 1) that the driver's thread was at work, in the half second in which it was most. */
@@ -30,20 +34,24 @@ export type RushReport = {
   money: { captured: number; refunded: number; refunds: number };
   checks: Check[];
   audit: AuditReport | null;
+  /** Of whoever ran the rush: what, value. */
+  machine: Record<string, string>;
 };
 
 export type Course = {
   startedAt: Date;
   saleId: string;
+  units: number;
   settings: RushSettings;
   tally: Tally;
   inRush: number;
   seconds: number;
+  over: OverTime;
   winners: number;
 };
 
 export function makeReport(course: Course, evidence: Evidence, checks: Check[], audit: AuditReport | null): RushReport {
-  const { tally, startedAt, ...rest } = course;
+  const { tally, startedAt, over, ...rest } = course;
   const orders: Record<string, number> = { PENDING_PAYMENT: 0, PAID: 0, EXPIRED: 0, CANCELLED: 0, REJECTED: 0 };
   const added = [...evidence.orders.values()].filter(({ reservationId }) => !evidence.before.has(reservationId));
   for (const { status } of added) orders[status] = (orders[status] ?? 0) + 1;
@@ -55,6 +63,7 @@ export function makeReport(course: Course, evidence: Evidence, checks: Check[], 
     requests: tally.answered,
     perSecond: Math.round(course.inRush / course.seconds),
     busiestSecond: tally.busiestSecond(),
+    course: over,
     answers: tally.lines(),
     lag: tally.lag(),
     driverBusy: tally.driverBusy,
@@ -69,13 +78,14 @@ export function makeReport(course: Course, evidence: Evidence, checks: Check[], 
     },
     checks,
     audit,
+    machine: machine(),
   };
 }
 
 /** Whole or not at all: a reader never sees half a file. @throws {Error} of the file system */
-export async function writeReport(file: string, report: RushReport): Promise<void> {
+export async function writeReport(file: string, text: string): Promise<void> {
   const draft = `${file}.${process.pid}.tmp`;
-  await writeFile(draft, `${JSON.stringify(report, null, 2)}\n`);
+  await writeFile(draft, text);
   await rename(draft, file);
 }
 
@@ -85,34 +95,44 @@ const SHOWN_FAILURES = 5;
 export function renderReport(report: RushReport): string {
   const parts = [answersTable(report), resultTable(report), checksTable(report), ...failuresInWords(report)];
   if (report.driverFellBehind) {
-    parts.push(
-      `The driver itself was at its limit (busy ${percent(report.driverBusy)}, p99 ${report.lag.driver.p99} ms behind its ` +
-        'schedule): part of the latencies above is its own. Use fewer buyers, a longer --over, or another machine for the driver.',
-    );
+    parts.push(fellBehindInWords(report));
   }
   return parts.join('\n');
 }
+
+export const fellBehindInWords = ({ driverBusy, lag }: RushReport): string =>
+  `The driver itself was at its limit (busy ${percent(driverBusy)}, p99 ${lag.driver.p99} ms behind its ` +
+  'schedule): part of the latencies above is its own. Use fewer buyers, a longer --over, or another machine for the driver.';
 
 const style = { head: [], border: [], compact: true };
 const percent = (part: number) => `${Math.round(part * 100)} %`;
 const count = (n: number) => n.toLocaleString('en-US');
 
-function answersTable({ answers, lag }: RushReport): string {
+type Row = (string | number)[];
+
+/** Answer, count, p50, p99, max; then the driver's own lateness. */
+export function answerRows({ answers, lag }: RushReport): Row[] {
+  const row = (name: string, times: Spread, n = ''): Row => [name, n, times.p50, times.p99, times.max];
+  return [
+    ...answers.map((line) => row(line.is === 'unexpected' ? `! ${line.kind}` : line.kind, line, count(line.count))),
+    row('lag: due → handed over by the driver', lag.driver),
+    row('lag: due → written to a connection', lag.send),
+  ];
+}
+
+function answersTable(report: RushReport): string {
   const table = new Table({
     head: ['answer', 'count', 'p50 ms', 'p99 ms', 'max ms'],
     colAligns: ['left', 'right', 'right', 'right', 'right'],
     style,
   });
-  const row = (name: string, times: Spread, n = '') => table.push([name, n, times.p50, times.p99, times.max]);
-  for (const line of answers) row(line.is === 'unexpected' ? `! ${line.kind}` : line.kind, line, count(line.count));
-  row('lag: due → handed over by the driver', lag.driver);
-  row('lag: due → written to a connection', lag.send);
+  table.push(...answerRows(report));
   return `Latencies are counted from when each request was due.\n${table.toString()}`;
 }
 
-function resultTable(report: RushReport): string {
+/** What, value. */
+export function resultRows(report: RushReport): Row[] {
   const { orders, money, audit } = report;
-  const table = new Table({ style, colAligns: ['left', 'right'] });
   const rows: Record<string, string | number> = {
     'requests answered': `${count(report.inRush)} in ${report.seconds.toFixed(1)} s = ${count(report.perSecond)}/s`,
     'answers in the busiest second': count(report.busiestSecond),
@@ -128,7 +148,12 @@ function resultTable(report: RushReport): string {
     'units left at the gate': report.unitsLeft ?? 'unknown',
     audit: audit ? auditInWords(audit) : 'left out (--no-audit)',
   };
-  for (const [name, value] of Object.entries(rows)) table.push([name, value]);
+  return Object.entries(rows);
+}
+
+function resultTable(report: RushReport): string {
+  const table = new Table({ style, colAligns: ['left', 'right'] });
+  table.push(...resultRows(report));
   return table.toString();
 }
 
@@ -138,19 +163,24 @@ function auditInWords({ verdict, checks, unjudged }: AuditReport): string {
   return `${verdict} (${figures.join(', ')})`;
 }
 
-function checksTable({ checks }: RushReport): string {
+/** Claim, how many were looked at, whether it holds. */
+export function checkRows({ checks }: RushReport): Row[] {
+  return checks.map(({ claim, examined, failures }) => {
+    return [claim, count(examined), failures.length === 0 ? 'holds' : `BROKEN ${count(failures.length)}×`];
+  });
+}
+
+function checksTable(report: RushReport): string {
   const table = new Table({
     head: ['told against ledger', 'looked at', ''],
     colAligns: ['left', 'right', 'left'],
     style,
   });
-  for (const { claim, examined, failures } of checks) {
-    table.push([claim, count(examined), failures.length === 0 ? 'holds' : `BROKEN ${count(failures.length)}×`]);
-  }
+  table.push(...checkRows(report));
   return table.toString();
 }
 
-function failuresInWords({ checks, audit }: RushReport): string[] {
+export function failuresInWords({ checks, audit }: RushReport): string[] {
   const ours = checks.flatMap(({ name, failures }) => listed(name, failures));
   const findings = (audit?.checks ?? []).flatMap(({ name, saleId, broken, examples }) => {
     const words = examples.map(({ subject, found }) => `${subject}: ${found}`);

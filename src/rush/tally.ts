@@ -7,11 +7,22 @@ import type { Answer } from './answers.ts';
 export type Spread = { p50: number; p99: number; max: number };
 export type KindLine = Spread & { kind: string; is: Answer['is']; count: number };
 
+/** What was heard in one step of time: answers by kind, and their latencies, if there were any. */
+export type Bucket = { counts: Record<string, number>; times: Spread | null };
+/** The rush over time, in steps of `bucketMs` from its start; the sum of all counts is what was answered. */
+export type Course = { bucketMs: number; buckets: Bucket[] };
+
 /** Beyond either, the driver's own slowness, and not only the server's, shapes the latencies. */
 const DRIVER_LAG_LIMIT_MS = 100;
 const DRIVER_BUSY_LIMIT = 0.95;
 const BUSY_WINDOW_MS = 500;
 const LONGEST_US = 3_600_000_000;
+
+/** Steps for a rush that arrives within so many seconds: about forty of them, and what comes after. In milliseconds. */
+export function stepFor(overSeconds: number): number {
+  const rough = (overSeconds * 1000) / 40;
+  return [50, 100, 250, 500, 1000, 5000, 15_000, 60_000].find((step) => step >= rough) ?? 120_000;
+}
 
 export class Tally {
   answered = 0;
@@ -20,8 +31,46 @@ export class Tally {
   driverBusy = 0;
   #kinds = new Map<string, { is: Answer['is']; times: Histogram }>();
   #bySecond = new Map<number, number>();
+  #bucketMs: number;
+  #startedAt = performance.now();
+  /** Of the past, and the step that is now, whose histogram is used again and again: a rush may last an hour. */
+  #past: Bucket[] = [];
+  #now: Record<string, number> = {};
+  #nowTimes = newHistogram();
   #driverLag = newHistogram();
   #sendLag = newHistogram();
+
+  /** @param bucketMs the steps of {@link course} */
+  constructor(bucketMs: number) {
+    this.#bucketMs = bucketMs;
+  }
+
+  /** Time begins here: call it with the first press. */
+  start(): void {
+    this.#startedAt = performance.now();
+  }
+
+  /** How it went until now. */
+  course(): Course {
+    const now: Bucket = { counts: { ...this.#now }, times: this.#timesNow() };
+    return { bucketMs: this.#bucketMs, buckets: [...this.#past, now] };
+  }
+
+  #timesNow(): Spread | null {
+    return this.#nowTimes.totalCount === 0 ? null : spread(this.#nowTimes);
+  }
+
+  /** Answers come in the order of time: what is before this step is past. */
+  #bucket(kind: string, latencyMs: number): void {
+    const step = Math.max(0, Math.floor((performance.now() - this.#startedAt) / this.#bucketMs));
+    while (this.#past.length < step) {
+      this.#past.push({ counts: this.#now, times: this.#timesNow() });
+      this.#now = {};
+      if (this.#nowTimes.totalCount > 0) this.#nowTimes.reset();
+    }
+    this.#now[kind] = (this.#now[kind] ?? 0) + 1;
+    record(this.#nowTimes, latencyMs);
+  }
 
   /** A request was handed to the connections this late, in milliseconds after it was due: the driver's own lateness. */
   handed(lagMs: number): void {
@@ -41,6 +90,7 @@ export class Tally {
     let line = this.#kinds.get(kind);
     if (!line) this.#kinds.set(kind, (line = { is, times: newHistogram() }));
     record(line.times, latencyMs);
+    this.#bucket(kind, latencyMs);
     if (sendLagMs !== undefined) record(this.#sendLag, sendLagMs);
   }
 

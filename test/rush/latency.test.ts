@@ -66,7 +66,7 @@ async function startStalling(stallMs: number) {
 async function rushAt(origin: string) {
   const connections = new Connections(origin, '/sales/s/reserve', {}, CONNECTIONS, 30_000);
   closing.unshift(() => connections.close());
-  const tally = new Tally();
+  const tally = new Tally(50);
   await new Crowd({ saleId: 's', plan, connections, tally, onWin: () => undefined }).rush();
   const [line, ...others] = tally.lines();
   expect(line).toMatchObject({ kind: 'sold_out', count: BUYERS });

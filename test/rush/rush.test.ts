@@ -16,11 +16,13 @@ const allPay = { payers: 1, abandoners: 0, latePayers: 0 };
 async function rushAt(lie: Lie, options: Record<string, unknown> = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'rush-'));
   let providerUrl = '';
+  const said: string[] = [];
   const api = await startFakeApi(lie, () => providerUrl);
   const provider = await startProvider({ webhookUrl: `${api.url}/webhooks/payments`, webhookSecret });
   providerUrl = provider.url;
   try {
     const report = join(folder, 'report.json');
+    const page = join(folder, 'report.html');
     const code = await rushCommand(
       {
         url: api.url,
@@ -34,14 +36,22 @@ async function rushAt(lie: Lie, options: Record<string, unknown> = {}) {
         cut: 0,
         settle: 1,
         report,
+        html: page,
         audit: false,
         ...options,
       },
       env,
-      () => undefined, // the report is read from its file
+      (text) => said.push(text),
     );
     const found = JSON.parse(await readFile(report, 'utf8')) as RushReport;
-    return { code, found, broken: found.checks.filter(({ failures }) => failures.length > 0).map(({ name }) => name) };
+    expect(said.at(-1)).toContain(page);
+    const html = await readFile(page, 'utf8');
+    return {
+      code,
+      found,
+      html,
+      broken: found.checks.filter(({ failures }) => failures.length > 0).map(({ name }) => name),
+    };
   } finally {
     await provider.close();
     await api.close();
@@ -51,7 +61,7 @@ async function rushAt(lie: Lie, options: Record<string, unknown> = {}) {
 
 describe.concurrent('flashgate rush', () => {
   it('finds nothing wrong with an API that keeps its word', async () => {
-    const { code, found, broken } = await rushAt('none', {
+    const { code, found, html, broken } = await rushAt('none', {
       pressAgain: 0.5,
       cut: 0.2,
       holdSeconds: 4, // longer than the last press: only those who come back win a second time
@@ -60,6 +70,9 @@ describe.concurrent('flashgate rush', () => {
     expect(code).toBe(0);
     const counts = Object.fromEntries(found.answers.map(({ kind, count }) => [kind, count]));
     expect(counts.cut).toBeGreaterThan(0);
+    const inRush = found.course.buckets.flatMap((bucket) => Object.values(bucket.counts));
+    expect(inRush.reduce((a, b) => a + b, 0)).toBe(found.inRush);
+    expect(html).toContain('12 of 12 comparisons hold, the audit was left out');
     expect(found.winners).toBeGreaterThan(0);
     expect(found.orders.PAID).toBeGreaterThan(0);
     expect(found.orders.EXPIRED).toBeGreaterThan(0);
