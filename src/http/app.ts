@@ -22,6 +22,7 @@ import { tellRequestId, tellRequestIds } from './request-id.ts';
 import { reservationRoutes } from './reservations.ts';
 import { reserveRoute } from './reserve.ts';
 import { saleRoute } from './sales.ts';
+import { shopRoutes } from './shop/shop.ts';
 import { webhookRoutes } from './webhook.ts';
 
 /** What the routes are given. */
@@ -102,6 +103,7 @@ export async function buildApp(deps: {
     adminRoutes(scope, api);
     webhookRoutes(scope, api);
     documentRoutes(scope, config);
+    if (config.SHOP_SAMPLE) void scope.register((shop) => shopRoutes(shop, api));
   });
   await app.after();
   refuseOtherMethods(app, paths);
