@@ -108,6 +108,9 @@ const Settings = z.object({
   SHUTDOWN_DELAY_MS: z.coerce.number().int().min(0).max(60_000).default(0),
   SHUTDOWN_DEADLINE_MS: ms(15_000),
   SALES_REFRESH_MS: ms(1000),
+  EVENT_STREAMS_MAX: count(10_000, 1_000_000),
+  EVENT_POLL_MS: ms(250, 60_000),
+  EVENT_HEARTBEAT_MS: ms(15_000),
 
   REDIS_URL: z.string().refine((text) => wordsOf(text).every(isRedisUrl), {
     error: 'each address is redis://host:port or rediss://host:port, with spaces between several',
@@ -269,6 +272,11 @@ const relations: Relation[] = [
     holds: (c) => c.KEEP_ALIVE_MS > c.BALANCER_IDLE_MS,
     reason:
       'KEEP_ALIVE_MS must be longer than the balancer’s idle time (BALANCER_IDLE_MS), or the balancer sends requests into connections that are being closed',
+  },
+  {
+    holds: (c) => c.EVENT_HEARTBEAT_MS < c.BALANCER_IDLE_MS,
+    reason:
+      'EVENT_HEARTBEAT_MS must be shorter than BALANCER_IDLE_MS, or the balancer takes an event stream for a connection that nobody uses',
   },
   {
     holds: (c) => c.GATE_TIMEOUT_MS < c.REQUEST_DEADLINE_MS && c.QUEUE_TIMEOUT_MS < c.REQUEST_DEADLINE_MS,

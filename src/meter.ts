@@ -48,6 +48,13 @@ export const paymentEvents = counter(
   ['type', 'outcome'],
 );
 
+export const eventStreams = new Gauge({
+  name: 'flashgate_event_streams',
+  help: 'Event streams that are open, by what they tell of',
+  labelNames: ['kind'],
+  registers: [],
+});
+
 /** In the worker. */
 export const orderLag = histogram(
   'flashgate_order_lag_seconds',
@@ -100,7 +107,7 @@ export const leasesLost = counter('flashgate_leases_lost_total', 'Leases that we
 /** By kind of process; `all` is in each of them. */
 export const meters = {
   all: [storeFailures, holdsFinished, parkedSettled],
-  api: [gateCallSeconds, gateCallBuyers, paymentEvents],
+  api: [gateCallSeconds, gateCallBuyers, paymentEvents, eventStreams],
   worker: [orderLag, messageAge, messagesNotDone, recordSeconds, recordHolds, holdsRecorded],
   keeper: [sweepLateness, keeperPassSeconds, keeperLastPass, keeperDone, keeperFailures, leasesLost],
 };

@@ -15,6 +15,7 @@ import { checkoutRoute } from './checkout.ts';
 import { Directory } from './directory.ts';
 import { documentRoutes } from './document.ts';
 import { errorHandler, onClientError } from './errors.ts';
+import { EventStreams } from './events.ts';
 import { healthRoutes } from './health.ts';
 import { registerOpenapi } from './openapi.ts';
 import { sendProblem } from './problem.ts';
@@ -35,6 +36,7 @@ export type Api = {
   directory: Directory;
   buyers: Buyers;
   admission: Admission;
+  streams: EventStreams;
   /** The deadline of requests that ask the ledger, which allows itself more time than a request has. */
   inTime: Pick<RouteShorthandOptions, 'handlerTimeout'>;
   life: { draining: boolean };
@@ -83,7 +85,12 @@ export async function buildApp(deps: {
   const inTime = { handlerTimeout: config.REQUEST_DEADLINE_MS };
   const buyers = buyersOf(app, config, logger);
   const admitted = await admission(app, config, buyers.of);
-  const api: Api = { stores, sqs, config, provider, directory, life, inTime, buyers, admission: admitted };
+  const streams = new EventStreams({ max: config.EVENT_STREAMS_MAX, heartbeatMs: config.EVENT_HEARTBEAT_MS });
+  app.addHook('preClose', (done) => {
+    streams.close();
+    done();
+  });
+  const api: Api = { stores, sqs, config, provider, directory, life, inTime, buyers, admission: admitted, streams };
 
   app.setErrorHandler(onError);
   app.setNotFoundHandler((request, reply) => sendProblem(tellRequestId(request, reply), 'not_found'));

@@ -44,6 +44,12 @@ const FASTIFY: Record<string, ProblemCode> = {
 /** SQLSTATE class 22: text with a NUL, a time before the first year, … which no schema of ours says as well. */
 const DATA_EXCEPTION = '22';
 
+/** The name of what went wrong. */
+export function codeOf(error: unknown): ProblemCode {
+  if (error instanceof Problem) return error.code;
+  return AWAY.find(([kind]) => error instanceof kind)?.[1] ?? 'internal_error';
+}
+
 /** Fastify itself is given no logger: with one it makes a child of it, and listens to each reply, for every request. */
 export function errorHandler(log: Log) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
