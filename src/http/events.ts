@@ -4,9 +4,8 @@
  * whom at once, is a matter of fan-out.ts.
  */
 import type { OutgoingHttpHeaders } from 'node:http';
-import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply } from 'fastify';
 import { eventStreams } from '../meter.ts';
 import { Problem } from './problem.ts';
 
@@ -43,19 +42,17 @@ export async function inSlices<T>(items: Iterable<T>, each: (item: T) => void): 
 /** One answer that stays open. */
 export class EventStream {
   readonly #raw: FastifyReply['raw'];
-  readonly #socket: Socket;
   #quiet = false;
 
-  constructor(request: FastifyRequest, reply: FastifyReply) {
+  constructor(reply: FastifyReply) {
     this.#raw = reply.raw;
-    this.#socket = request.raw.socket;
   }
 
   /** Answers with the headers. Whoever has gone already gets nothing. */
   begin(reply: FastifyReply): void {
     reply.hijack(); // from here on, Fastify's time limit of this request is none either
     if (this.#raw.destroyed) return;
-    this.#socket.setTimeout(0); // of this answer; Node.js sets it anew for the next one on the same connection
+    this.#raw.setTimeout(0, () => undefined); // of this answer; Node.js sets it anew for the next one on the same connection
     this.#raw.writeHead(200, { ...(reply.getHeaders() as OutgoingHttpHeaders), ...HEADERS });
     this.#raw.write(`retry: ${RETRY_MS.least + Math.floor(Math.random() * RETRY_MS.spread)}\n\n`);
   }
@@ -64,7 +61,7 @@ export class EventStream {
   write(bytes: Buffer): void {
     if (this.closed) return;
     if (this.#raw.writableLength > MOST_UNREAD) {
-      this.#socket.destroy();
+      this.#raw.destroy(); // with its connection
       return;
     }
     this.#quiet = false;
@@ -110,11 +107,11 @@ export class EventStreams {
    * @param kind for the metric: one of a few words
    * @throws {Problem} `overloaded` when there are as many as there may be
    */
-  open(kind: string, request: FastifyRequest, reply: FastifyReply): EventStream {
+  open(kind: string, reply: FastifyReply): EventStream {
     if (this.#open.size >= this.#limits.max) {
       throw new Problem('overloaded', 'this process has as many event streams as EVENT_STREAMS_MAX allows');
     }
-    const stream = new EventStream(request, reply);
+    const stream = new EventStream(reply);
     stream.begin(reply);
     this.#open.add(stream);
     eventStreams.inc({ kind });

@@ -97,7 +97,7 @@ export async function bare(
   const fanOut = new FanOut({ name: 'test', everyMs, read, waitsFor, log });
   app.get<{ Params: { name: string } }>('/:name', { exposeHeadRoute: false }, async (request, reply) => {
     const lastEventId = request.headers['last-event-id'] as string | undefined;
-    const open = () => streams.open('test', request, reply);
+    const open = () => streams.open('test', reply);
     if (!(await fanOut.listen(request.params.name, lastEventId, open))) return reply.code(204).send();
     return reply;
   });
