@@ -218,6 +218,23 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/sales/{saleId}/events': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /** A sale as anybody may see it, now and whenever it changes, as server-sent events until it is closed */
+    get: operations['saleEvents'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/sales/{saleId}/reservations/{reservationId}': {
     parameters: {
       query?: never;
@@ -256,6 +273,26 @@ export interface paths {
      * @description Needs a token of SERVICE_TOKEN.
      */
     post: operations['openCheckout'];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/sales/{saleId}/reservations/{reservationId}/events': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * A reservation of this buyer, now and whenever it changes, as server-sent events until it is paid or over
+     * @description Needs a token of SERVICE_TOKEN.
+     */
+    get: operations['reservationEvents'];
+    put?: never;
+    post?: never;
     delete?: never;
     options?: never;
     head?: never;
@@ -871,6 +908,52 @@ export interface components {
       /** Format: date-time */
       startsAt: string;
       total: number;
+    };
+    /**
+     * @example {
+     *       "code": "gate_unavailable"
+     *     }
+     */
+    Unavailable: {
+      /** @enum {string} */
+      code:
+        | 'invalid_request'
+        | 'malformed_event'
+        | 'unauthorized'
+        | 'bad_signature'
+        | 'wrong_mode'
+        | 'timestamp_out_of_range'
+        | 'forbidden'
+        | 'not_found'
+        | 'sale_not_found'
+        | 'reservation_not_found'
+        | 'method_not_allowed'
+        | 'request_timeout'
+        | 'sold_out'
+        | 'not_started'
+        | 'ended'
+        | 'already_paid'
+        | 'reservation_ended'
+        | 'not_paid'
+        | 'refunded_otherwise'
+        | 'total_too_low'
+        | 'currency_fixed'
+        | 'not_settled'
+        | 'payload_too_large'
+        | 'unsupported_media_type'
+        | 'qty_over_limit'
+        | 'rate_limited'
+        | 'headers_too_large'
+        | 'internal_error'
+        | 'payment_provider_refused'
+        | 'payment_provider_unavailable'
+        | 'paused'
+        | 'gate_not_loaded'
+        | 'gate_unavailable'
+        | 'queue_unavailable'
+        | 'ledger_unavailable'
+        | 'keys_unavailable'
+        | 'overloaded';
     };
   };
   responses: {
@@ -1867,6 +1950,57 @@ export interface operations {
       };
     };
   };
+  saleEvents: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description The `id` of the last event that was seen: nothing is told until something has changed since */
+        'last-event-id'?: string;
+      };
+      path: {
+        saleId: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description A stream of events. The data of `sale` is a document as `Sale` has it; its `id` is made from what it says, so that any process can go on from it. `unavailable` says with a `code` that it cannot be told now: the stream stays, and what is then is told when it can be */
+      200: {
+        headers: {
+          'Cache-Control': components['headers']['Cache-Control'];
+          [name: string]: unknown;
+        };
+        content: {
+          'text/event-stream': string;
+        };
+      };
+      /** @description Nothing will ever change after the event of `Last-Event-ID`: do not come back */
+      204: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      400: components['responses']['invalid_request'];
+      404: components['responses']['sale_not_found'];
+      408: components['responses']['request_timeout'];
+      431: components['responses']['headers_too_large'];
+      500: components['responses']['internal_error'];
+      /** @description `ledger_unavailable`: The ledger cannot be reached. `overloaded`: Too many requests at once */
+      503: {
+        headers: {
+          'Retry-After': components['headers']['Retry-After'];
+          [name: string]: unknown;
+        };
+        content: {
+          'application/problem+json': components['schemas']['Problem'] & {
+            /** @enum {string} */
+            code: 'ledger_unavailable' | 'overloaded';
+          };
+        };
+      };
+    };
+  };
   getReservation: {
     parameters: {
       query: {
@@ -2010,6 +2144,61 @@ export interface operations {
           'application/problem+json': components['schemas']['Problem'] & {
             /** @enum {string} */
             code: 'payment_provider_unavailable' | 'gate_unavailable' | 'ledger_unavailable' | 'overloaded';
+          };
+        };
+      };
+    };
+  };
+  reservationEvents: {
+    parameters: {
+      query: {
+        userId: string;
+      };
+      header?: {
+        /** @description The `id` of the last event that was seen: nothing is told until something has changed since */
+        'last-event-id'?: string;
+      };
+      path: {
+        reservationId: string;
+        saleId: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description A stream of events. The data of `reservation` is a document as `Reservation` has it; its `id` is made from what it says, so that any process can go on from it. `unavailable` says with a `code` that it cannot be told now: the stream stays, and what is then is told when it can be */
+      200: {
+        headers: {
+          'Cache-Control': components['headers']['Cache-Control'];
+          [name: string]: unknown;
+        };
+        content: {
+          'text/event-stream': string;
+        };
+      };
+      /** @description Nothing will ever change after the event of `Last-Event-ID`: do not come back */
+      204: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      400: components['responses']['invalid_request'];
+      401: components['responses']['unauthorized'];
+      404: components['responses']['reservation_not_found'];
+      408: components['responses']['request_timeout'];
+      431: components['responses']['headers_too_large'];
+      500: components['responses']['internal_error'];
+      /** @description `gate_unavailable`: The gate cannot be reached. `ledger_unavailable`: The ledger cannot be reached. `overloaded`: Too many requests at once */
+      503: {
+        headers: {
+          'Retry-After': components['headers']['Retry-After'];
+          [name: string]: unknown;
+        };
+        content: {
+          'application/problem+json': components['schemas']['Problem'] & {
+            /** @enum {string} */
+            code: 'gate_unavailable' | 'ledger_unavailable' | 'overloaded';
           };
         };
       };

@@ -20,8 +20,10 @@ import { healthRoutes } from './health.ts';
 import { registerOpenapi } from './openapi.ts';
 import { sendProblem } from './problem.ts';
 import { tellRequestId, tellRequestIds } from './request-id.ts';
+import { reservationEventsRoute } from './reservation-events.ts';
 import { reservationRoutes } from './reservations.ts';
 import { reserveRoute } from './reserve.ts';
+import { saleEventsRoute } from './sale-events.ts';
 import { saleRoute } from './sales.ts';
 import { shopRoutes } from './shop/shop.ts';
 import { webhookRoutes } from './webhook.ts';
@@ -42,7 +44,12 @@ export type Api = {
   life: { draining: boolean };
 };
 
-export type BuiltApp = { app: FastifyInstance; directory: Directory; drain: () => void };
+export type BuiltApp = {
+  app: FastifyInstance;
+  directory: Directory;
+  streams: EventStreams;
+  drain: () => void;
+};
 
 const BODY_LIMIT = 64 * 1024;
 const HEADER_LIMIT = 16 * 1024;
@@ -99,12 +106,14 @@ export async function buildApp(deps: {
   const paths = collectPaths(app);
   // What a whole crowd asks is answered bare.
   saleRoute(app, api);
+  saleEventsRoute(app, api);
   if (buyers.served) reserveRoute(app, api);
   await withHeaders(app, (scope) => {
     tellRequestIds(scope);
     healthRoutes(scope, api);
     if (buyers.served) {
       reservationRoutes(scope, api);
+      reservationEventsRoute(scope, api);
       checkoutRoute(scope, api);
     }
     adminRoutes(scope, api);
@@ -115,7 +124,7 @@ export async function buildApp(deps: {
   await app.after();
   refuseOtherMethods(app, paths);
   closeConnectionsThatFallIdle(app);
-  return { app, directory, drain: () => (life.draining = true) };
+  return { app, directory, streams, drain: () => (life.draining = true) };
 }
 
 /** Clients that name a content type with every request also do so where there is no body: DELETE, POST …/pause. */

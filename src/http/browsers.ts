@@ -19,7 +19,7 @@ export async function allowOrigins(app: FastifyInstance, origins: string[]): Pro
   await app.register(cors, {
     origin: origins,
     methods: ['GET', 'HEAD', 'POST', 'DELETE'],
-    allowedHeaders: ['authorization', 'content-type'],
+    allowedHeaders: ['authorization', 'content-type', 'last-event-id'],
     exposedHeaders: ['location', 'retry-after', 'ratelimit-limit', 'ratelimit-remaining', 'ratelimit-reset'],
     credentials: false, // tokens come in a header, by the page's own doing: no cookie is ever looked at
     maxAge: PREFLIGHT_SECONDS,

@@ -99,10 +99,10 @@ export class Directory {
     }
   }
 
-  /** What the gate has of a sale, at most a second old. @throws {GateUnavailable} */
-  figures(saleId: string): Promise<GateFigures | undefined> {
+  /** What the gate has of a sale, at most a second old, or `maxAgeMs`. @throws {GateUnavailable} */
+  figures(saleId: string, maxAgeMs = FIGURES_FOR_MS): Promise<GateFigures | undefined> {
     const seen = this.#seen.get(saleId);
-    if (seen && performance.now() - seen.at < FIGURES_FOR_MS) return seen.figures;
+    if (seen && performance.now() - seen.at < maxAgeMs) return seen.figures;
     const figures = this.#stores.gate.figures(saleId);
     this.#seen.set(saleId, { at: performance.now(), figures });
     return figures;

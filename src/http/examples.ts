@@ -36,6 +36,7 @@ export const examples: Record<string, object> = {
     ledger: { total: 100, sold: 1, byStatus },
   },
   Orders: { orders: [{ ...hold, status: 'PAID' }], next: `762.${ids.reservationId}` },
+  Unavailable: { code: 'gate_unavailable' },
   Received: { state: 'applied', outcome: 'paid' },
 };
 

@@ -8,13 +8,19 @@ import type { FastifyInstance } from 'fastify';
 import type { Config } from '../config.ts';
 import { SCHEMES, schemesOf } from './buyers.ts';
 import { problemExamples } from './examples.ts';
+import { EVENT_STREAM } from './events.ts';
 import { headers, headersOf, type HeaderName } from './openapi-headers.ts';
 import { webhooks, webhookParameters, type Signed } from './openapi-webhooks.ts';
 import { PROBLEM_TYPE, problems, type ProblemCode } from './problem.ts';
 import { namedSchemas, paymentEventSchema } from './schemas.ts';
 
 /** What an answer other than a refusal says, and its headers. */
-export type Told = { description: string; headers?: HeaderName[] };
+export type Told = {
+  description: string;
+  headers?: HeaderName[];
+  /** Of a stream: the schema of each event's data, by the event's name. */
+  events?: Record<string, string>;
+};
 
 declare module 'fastify' {
   interface FastifySchema {
@@ -95,10 +101,11 @@ export async function registerOpenapi(app: FastifyInstance, config: Config): Pro
 
 function complete(method: string, operation: Operation): void {
   const { 'x-told': told = {}, 'x-signed': signed } = operation;
-  for (const [status, { description, headers: names = [] }] of Object.entries(told)) {
+  for (const [status, { description, headers: names = [], events }] of Object.entries(told)) {
     const response = operation.responses[status];
     if (!response) throw new Error(`${operation.operationId ?? '?'} tells of ${status} without a schema for it`);
     Object.assign(response, { description }, names.length > 0 && { headers: headersOf(names) });
+    if (events) Object.assign(response, { content: { [EVENT_STREAM]: eventMedia(events) } });
   }
   if (signed) Object.assign(operation, webhookParameters(signed));
   const [scheme] = schemesIn(operation);
@@ -108,6 +115,12 @@ function complete(method: string, operation: Operation): void {
     operation.responses[status] = refused(status, codes);
   }
   for (const name of ['x-refuses', 'x-told', 'x-signed'] as const) Reflect.deleteProperty(operation, name);
+}
+
+/** OpenAPI 3.1 has no word for the events of a stream; `x-events` names the schema of each one's data. */
+function eventMedia(events: Record<string, string>): object {
+  const refs = Object.entries(events).map(([event, name]) => [event, { $ref: `#/components/schemas/${name}` }]);
+  return { schema: { type: 'string' }, 'x-events': Object.fromEntries(refs) as object };
 }
 
 const schemesIn = ({ security = [] }: Operation) =>

@@ -10,7 +10,7 @@ import { jsonSchema, Reservation, ReservationParams, type BuyerQuery } from './s
 
 export type ReservationRequest = { Params: z.infer<typeof ReservationParams>; Querystring: z.infer<typeof BuyerQuery> };
 
-const AWAY = ['gate_unavailable', 'ledger_unavailable', 'overloaded'] as const;
+export const AWAY = ['gate_unavailable', 'ledger_unavailable', 'overloaded'] as const;
 
 /** Times as RFC 3339, members that have nothing to say left out. */
 export function presentReservation<T extends { reservedAt: number; expiresAt: number }>(found: T) {

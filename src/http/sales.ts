@@ -18,7 +18,31 @@ export function presentSale(sale: Sale, now: number) {
   };
 }
 
-export function saleRoute(app: FastifyInstance, { directory, config }: Api): void {
+/**
+ * A sale as anybody may see it.
+ * @param maxAgeMs of what is left of it
+ * @throws {Problem} `sale_not_found`, `gate_not_loaded`; {GateUnavailable | LedgerUnavailable}
+ */
+export async function publicSale(
+  { directory, config }: Pick<Api, 'directory' | 'config'>,
+  saleId: string,
+  maxAgeMs?: number,
+) {
+  const sale = await directory.find(saleId);
+  if (!sale) throw new Problem('sale_not_found');
+  const closed = sale.state === 'closed';
+  const figures = closed ? undefined : await directory.figures(saleId, maxAgeMs);
+  if (!figures && !closed) throw new Problem('gate_not_loaded');
+  const now = figures?.now ?? Date.now();
+  return {
+    ...presentSale(sale, now),
+    // Below zero is the gate's own book-keeping: none left.
+    ...(config.HIDE_UNITS_LEFT ? {} : { unitsLeft: Math.max(0, figures?.stock ?? 0) }),
+    serverTime: new Date(now).toISOString(),
+  };
+}
+
+export function saleRoute(app: FastifyInstance, api: Api): void {
   app.get<{ Params: z.infer<typeof SaleParams> }>(
     '/sales/:saleId',
     {
@@ -33,19 +57,8 @@ export function saleRoute(app: FastifyInstance, { directory, config }: Api): voi
       },
     },
     async (request, reply) => {
-      const { saleId } = request.params;
-      const sale = await directory.find(saleId);
-      if (!sale) throw new Problem('sale_not_found');
-      const closed = sale.state === 'closed';
-      const figures = closed ? undefined : await directory.figures(saleId);
-      if (!figures && !closed) throw new Problem('gate_not_loaded');
-      const now = figures?.now ?? Date.now();
-      return reply.header('cache-control', 'public, max-age=1').send({
-        ...presentSale(sale, now),
-        // Below zero is the gate's own book-keeping: none left.
-        ...(config.HIDE_UNITS_LEFT ? {} : { unitsLeft: Math.max(0, figures?.stock ?? 0) }),
-        serverTime: new Date(now).toISOString(),
-      });
+      const sale = await publicSale(api, request.params.saleId);
+      return reply.header('cache-control', 'public, max-age=1').send(sale);
     },
   );
 }

@@ -56,11 +56,11 @@ export const PublicSale = z
     startsAt: Time,
     endsAt: Time,
     total: z.int(),
-    unitsLeft: z.int().optional().meta({ description: 'not told when HIDE_UNITS_LEFT is set' }),
     holdSeconds: z.int(),
     maxPerReservation: z.int(),
     price: z.object(Money),
     serverTime: Time,
+    unitsLeft: z.int().optional().meta({ description: 'not told when HIDE_UNITS_LEFT is set' }),
   })
   .meta({ id: 'Sale' });
 
@@ -122,6 +122,11 @@ export const ProblemDocument = z
     maxPerReservation: z.int().optional().meta({ description: 'with qty_over_limit' }),
   })
   .meta({ id: 'Problem' });
+
+/** In an event stream, in place of what cannot be told now. */
+export const Unavailable = z
+  .object({ code: z.enum(Object.keys(problems) as [keyof typeof problems]) })
+  .meta({ id: 'Unavailable' });
 
 /** A zod schema as JSON Schema, for Fastify's compiled validators and for OpenAPI. */
 export function jsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output'): object {

@@ -48,7 +48,7 @@ describe('CORS', () => {
       expect(response.statusCode).toBe(204);
       expect(response.headers).toMatchObject({
         'access-control-allow-origin': SHOP,
-        'access-control-allow-headers': 'authorization, content-type',
+        'access-control-allow-headers': 'authorization, content-type, last-event-id',
         'access-control-max-age': '600',
       });
       expect(String(response.headers['access-control-allow-methods']).split(', ')).toEqual(

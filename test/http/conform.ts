@@ -9,7 +9,12 @@ import { expect } from 'vitest';
 
 type Header = { required?: boolean; schema: { type: string } };
 export type Response = { description: string; headers?: Record<string, object>; content?: Record<string, Media> };
-export type Media = { schema: object; example?: unknown; examples?: Record<string, object> };
+export type Media = {
+  schema: object;
+  example?: unknown;
+  examples?: Record<string, object>;
+  'x-events'?: Record<string, object>;
+};
 export type Operation = {
   operationId: string;
   summary?: string;
@@ -97,6 +102,7 @@ export class Conformity {
     const body: unknown = type.endsWith('json') && answer.body !== '' ? JSON.parse(answer.body) : undefined;
     const code = body instanceof Object && 'code' in body ? String(body.code) : undefined;
     if (code !== undefined && OF_NO_OPERATION.includes(code)) return;
+    if (method === 'HEAD' && answer.statusCode === 405) return; // the same, without its body
     const status = String(answer.statusCode);
     const about = `${operation.operationId} ${status}`;
     const found = operation.responses[status];
@@ -109,7 +115,20 @@ export class Conformity {
     else {
       const media = content[type];
       if (!media) throw new Error(`${about} is not documented as ${type}`);
-      this.validate(media.schema, body, about);
+      if (media['x-events']) this.#checkEvents(media['x-events'], answer.body, about);
+      else this.validate(media.schema, body, about);
+    }
+  }
+
+  /** A stream that has ended: each event has a name that the document knows, and data by its schema. */
+  #checkEvents(schemas: Record<string, object>, body: string, about: string): void {
+    const blocks = body.split('\n\n').filter((block) => block.startsWith('event: '));
+    expect(blocks.length, about).toBeGreaterThan(0);
+    for (const block of blocks) {
+      const [, name = '', data = ''] = /^event: (\w+)\n(?:id: \S+\n)?data: (.+)$/.exec(block) ?? [];
+      const schema = schemas[name];
+      if (!schema) throw new Error(`${about} has an event that is not documented: ${block}`);
+      this.validate(schema, JSON.parse(data), `${about} ${name}`);
     }
   }
 

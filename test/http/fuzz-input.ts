@@ -77,6 +77,12 @@ const reserve = spoiled({ userId: 'u-1', qty: 1 }).map(asText);
 const routes: [method: string, path: fc.Arbitrary<string>, body: fc.Arbitrary<string>][] = [
   ['GET', fc.constantFrom('/livez', '/readyz'), fc.constant('')],
   ['GET', saleIds.map((id) => `/sales/${id}`), fc.constant('')],
+  ['GET', saleIds.map((id) => `/sales/${id}/events`), fc.constant('')],
+  [
+    'GET',
+    fc.tuple(saleIds, reservationIds, query).map(([id, r, q]) => `/sales/${id}/reservations/${r}/events${q}`),
+    fc.constant(''),
+  ],
   ['POST', saleIds.map((id) => `/sales/${id}/reserve`), reserve],
   ...['GET', 'DELETE'].map((method): [string, fc.Arbitrary<string>, fc.Arbitrary<string>] => [
     method,
@@ -156,6 +162,10 @@ const headers = fc.record(
     'webhook-signature': fc.constantFrom('', 'v1', 'v1,', 'v1,AAAA', ',', 'v2,x v1,y', 'v1,' + 'é'),
     'webhook-timestamp': fc.constantFrom('', '0', 'x', '1e400', '99999999999999999999', '-1'),
     expect: fc.constant('100-continue'),
+    'last-event-id': fc.oneof(
+      fc.constantFrom('', '0'),
+      fc.string({ maxLength: 40 }).filter((text) => !/[^\x20-\x7e]/.test(text)),
+    ),
     origin: fc.constantFrom('', 'null', 'https://shop.example', 'https://evil.example', '*'),
     'access-control-request-method': fc.constantFrom('', 'POST', 'DELETE', '*'),
     'x-forwarded-for': address,

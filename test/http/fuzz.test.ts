@@ -37,6 +37,7 @@ describe.each(MODES)('in %s mode', (mode, env) => {
   beforeAll(async () => {
     stores = await freshStores();
     api = await testApi({ ...stores.env, ...COMMON, ...env });
+    api.streams.close(); // an event stream tells what is, and ends
     const saleId = await putSale(api, { total: 1_000_000, maxPerReservation: 1000 });
     usual = mode === 'jwt' ? bearing(await tokenOf('somebody')).authorization : `Bearer ${SERVICE}`;
     known = mode === 'jwt' ? await winWith(usual, saleId) : await win(api, saleId, 'somebody');

@@ -10,7 +10,7 @@ import { startStripe, stripeEvent, stripeSettings, stripeSignature, type StripeS
 import { admin, asAdmin, ask, asShop, deliver, eventOf, expectProblem, newId, press, putSale, record } from './api.ts';
 import { reservationUrl, saleSettings, shortLimits, signed, testApi, win, type TestApi } from './api.ts';
 import type { Response } from './conform.ts';
-import { call, OF_A_RESERVATION, OF_BUYERS, operations, refused, report } from './operations.ts';
+import { call, type Call, OF_A_RESERVATION, OF_BUYERS, operations, refused, report } from './operations.ts';
 import { sendRaw } from './socket.ts';
 import { bearing, HS256, tokenOf } from './tokens.ts';
 
@@ -80,15 +80,25 @@ test('a press, and what the buyer finds', async () => {
   await deliver(api, eventOf(other)); // money for what was given up: owed back
   const given = await ask(api, reservationUrl(other));
   expect(given.json()).toMatchObject({ status: 'CANCELLED', reason: 'by_buyer', refund: 'PENDING' });
+  await told(api, 'reservationEvents', over);
   await refused('reservation_not_found', api, OF_A_RESERVATION, { saleId });
   expect((await ask(api, `/sales/${saleId}`)).statusCode).toBe(200);
-  await refused('sale_not_found', api, ['getSale', 'reserve']);
+  await refused('sale_not_found', api, ['getSale', 'saleEvents', 'reserve']);
 
   await admin(api, 'POST', `/${saleId}/pause`);
   expectProblem(await press(api, saleId, 'v'), 'paused');
   await admin(api, 'POST', `/${saleId}/end`);
   expectProblem(await press(api, saleId, 'v'), 'ended');
 });
+
+/** A stream that tells one thing, the last; whoever knows that is not told anything. */
+async function told(at: TestApi, operationId: string, options: Call): Promise<void> {
+  const first = await call(at, operationId, options);
+  const [, id = ''] = /^id: (\S+)$/m.exec(first.body) ?? [];
+  expect([first.statusCode, id.length]).toEqual([200, 16]);
+  const again = { ...options, headers: { ...asShop, 'last-event-id': id } };
+  expect((await call(at, operationId, again)).statusCode).toBe(204);
+}
 
 test('the life of a sale, for admins', async () => {
   const saleId = newId();
@@ -110,6 +120,8 @@ test('the life of a sale, for admins', async () => {
   expect((await admin(api, 'GET', `/${saleId}/orders`)).json()).toMatchObject({ orders: [{ status: 'PAID' }] });
   await expect.poll(async () => (await call(api, 'closeSale', { saleId })).statusCode).toBe(200);
   await refused('ended', api, ['putSale', 'pauseSale', 'resumeSale', 'endSale', 'refundOrder'], its);
+  await api.directory.refresh();
+  await told(api, 'saleEvents', { saleId });
   const payload = { returnUnits: false };
   expect((await call(api, 'refundOrder', { ...its, payload })).json()).toMatchObject({ status: 'REFUNDED' });
   await refused('refunded_otherwise', api, ['refundOrder'], its);
@@ -206,7 +218,7 @@ test('a ledger that does not answer in time, and one that is broken', async () =
   try {
     const asking = ['putSale', 'listSales', ...OF_ONE_SALE, ...OF_A_RESERVATION];
     await refused('ledger_unavailable', impatient, asking, { saleId });
-    await refused('ledger_unavailable', impatient, ['getSale', 'reserve']);
+    await refused('ledger_unavailable', impatient, ['getSale', 'saleEvents', 'reserve']);
     expectProblem(
       await deliver(impatient, eventOf({ reservationId: 'x', amount: 1, currency: 'EUR' })),
       'ledger_unavailable',

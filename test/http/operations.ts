@@ -8,7 +8,7 @@ import type { Operation } from './conform.ts';
 
 export type Call = { saleId?: string; reservationId?: string; userId?: string } & InjectOptions;
 /** Of the second kind there is one only where the payment provider has pages. */
-export const OF_BUYERS = ['getReservation', 'cancelReservation'];
+export const OF_BUYERS = ['getReservation', 'cancelReservation', 'reservationEvents'];
 export const OF_A_RESERVATION = [...OF_BUYERS, 'openCheckout'];
 
 const payloads = (userId: string): Record<string, object> => ({
