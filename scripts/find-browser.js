@@ -76,15 +76,12 @@ function complete(tree) {
     join(tree, 'fonts.conf'),
     '<?xml version="1.0"?>\n<fontconfig>\n<dir prefix="relative">usr/share/fonts</dir>\n' +
       '<cachedir prefix="xdg">fontconfig</cachedir>\n' +
-      alias('sans-serif', 'Liberation Sans') +
-      alias('system-ui', 'Liberation Sans') +
-      alias('monospace', 'Liberation Mono') +
+      '<alias><family>monospace</family><prefer><family>Liberation Mono</family></prefer></alias>\n' +
+      // Whatever else is asked for: without a rule any of the fonts would do.
+      '<match><edit name="family" mode="append_last"><string>Liberation Sans</string></edit></match>\n' +
       '</fontconfig>\n',
   );
   return unpacked(tree);
 }
-
-const alias = (generic, family) =>
-  `<alias><family>${generic}</family><prefer><family>${family}</family></prefer></alias>\n`;
 
 console.log(JSON.stringify(await findBrowser()));

@@ -3,7 +3,7 @@
  * them, of public routes alone. Only the way is shorter: the shop lies in the API's own process, so a request is handed to
  * the app without a socket. A shop of its own leaves `fetch` out and names the API's address.
  */
-import type { FastifyInstance, InjectOptions } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { flashgate, NoAnswer, ProblemError, told, type Flashgate } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
 import type { Config } from '../../config.ts';

@@ -13,6 +13,7 @@ import { SaleId } from '../../domain/reservation.ts';
 import type { Api } from '../app.ts';
 import { jsonSchema, SaleParams } from '../schemas.ts';
 import { asked, clientOf } from './calls.ts';
+import { reservationEvents } from './events.ts';
 import { fromOwnPage } from './origin.ts';
 import { ASSETS, NO_SUCH_SALE, shopPage } from './page.ts';
 import { pay } from './pay.ts';
@@ -51,6 +52,11 @@ export async function shopRoutes(scope: FastifyInstance, { config }: Pick<Api, '
   scope.get<OfSale>('/shop/:saleId/view', { schema }, async (request) => {
     const visit = visitOf(request);
     return visit ? look(visit) : NO_COOKIES;
+  });
+
+  scope.get<OfSale>('/shop/:saleId/events', { schema }, (request, reply) => {
+    const visit = visitOf(request);
+    return visit ? reservationEvents(scope, config, visit, request, reply) : reply.code(204).send();
   });
 
   /** A press of one of the page's buttons. */

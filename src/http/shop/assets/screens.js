@@ -64,7 +64,7 @@ export function phase({ state, startsAt, endsAt }, now) {
 const NO_COOKIES = {
   name: 'no_cookies',
   title: 'This shop needs a cookie',
-  text: 'Without it we could not tell that what you hold is yours. Please allow cookies for this page and reload it.',
+  text: 'Without it we could not find again what you hold. Please allow cookies for this page and reload it.',
   actions: [],
 };
 /** @type {Screen} */

@@ -21,7 +21,7 @@ const { saleId = '', view: firstView = '' } = document.body.dataset;
 const at = `/shop/${saleId}`;
 const part = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
 const [title, text, timer, actions, stage] = ['title', 'text', 'timer', 'actions', 'stage'].map(part);
-const [price, left, news, connection] = ['price', 'left', 'news', 'connection'].map(part);
+const [price, stock, left, news, connection] = ['price', 'stock', 'left', 'news', 'connection'].map(part);
 const bar = /** @type {HTMLProgressElement} */ (part('bar'));
 const clock = new ServerClock();
 const tabs = new BroadcastChannel(`shop ${saleId}`);
@@ -55,7 +55,7 @@ function acceptSale(sale) {
   known.sale = sale;
   const { refusal } = known;
   // A figure that is younger than "sold out" knows better.
-  const isBack = refusal?.code === 'sold_out' && sale.unitsLeft && Date.parse(sale.serverTime) > refusal.saidAt + 1000;
+  const isBack = refusal?.code === 'sold_out' && sale.unitsLeft && Date.parse(sale.serverTime) > refusal.saidAt;
   if (isBack) known.refusal = null;
 }
 
@@ -164,7 +164,9 @@ function tellConnection(now) {
   if (now === connected) return;
   connected = now;
   connection.classList.toggle('good', now);
-  connection.textContent = now ? 'Connected again.' : 'No connection. What you see may be old; we go on trying.';
+  connection.textContent = now
+    ? 'Connected again.'
+    : 'No connection to the shop. What you see may be old; we go on trying.';
   if (now) setTimeout(() => connected && (connection.textContent = ''), GOOD_NEWS_MS);
 }
 
@@ -225,6 +227,7 @@ let lastCall = false;
 function drawTimer({ name, until }) {
   const ms = until === undefined ? undefined : until - clock.now();
   put(timer, ms === undefined ? '' : countdown(ms));
+  stock.hidden = ms !== undefined;
   const isLastCall = name === 'held' && ms !== undefined && ms < LAST_CALL_MS;
   if (isLastCall && !lastCall) say(`${countdown(ms)} left to pay.`);
   lastCall = isLastCall;
