@@ -2,6 +2,7 @@
 import type { InjectOptions } from 'fastify';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { readConfig } from '../../src/config.ts';
+import { eventStreams } from '../../src/meter.ts';
 import { freshStores, type Stores } from '../support/stores.ts';
 import { admin, expectProblem, putSale, SERVICE, settings, testApi, win, type TestApi } from './api.ts';
 import { HS256 } from './tokens.ts';
@@ -232,7 +233,10 @@ test('the reservation’s stream is handed through, and nobody goes on reading f
   const saleId = await putSale(api);
   const somebody = await visitor(saleId);
   const held = await somebody.press(saleId, 'buy');
-  const streams = async () => /event_streams{kind="reservation"} (\d+)/.exec(await api.wired.registry.metrics())?.[1];
+  const streams = async () => {
+    const { values } = await eventStreams.get();
+    return values.find(({ labels }) => labels.kind === 'reservation')?.value;
+  };
   const gone = new AbortController();
   const answer = await fetch(`${await api.url()}/shop/${saleId}/events`, {
     headers: { cookie: `shop=${somebody.cookie ?? ''}` },
@@ -243,7 +247,7 @@ test('the reservation’s stream is handed through, and nobody goes on reading f
   let text = '';
   while (!text.includes('data: ')) text += new TextDecoder().decode((await reader.read()).value);
   expect(text).toContain(held.reservation?.reservationId);
-  expect(await streams()).toBe('1');
+  expect(await streams()).toBe(1);
   gone.abort();
-  await vi.waitFor(async () => expect(await streams()).toBe('0'), { timeout: 5000 });
+  await vi.waitFor(async () => expect(await streams()).toBe(0), { timeout: 5000 });
 });

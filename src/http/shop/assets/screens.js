@@ -7,8 +7,8 @@ import { money, timeOfDay, units } from './words.js';
 /**
  * @typedef {{ state: string, name: string, startsAt: string, endsAt: string, total: number, unitsLeft?: number,
  *   price: { amount: number, currency: string }, serverTime: string }} Sale as GET /sales/{saleId} has it
- * @typedef {{ reservationId: string, qty: number, status: string, amount: number, currency: string, expiresAt: string,
- *   reason?: string, refund?: string }} Reservation
+ * @typedef {{ reservationId: string, qty: number, status: string, amount: number, currency: string, reservedAt: string,
+ *   expiresAt: string, reason?: string, refund?: string }} Reservation
  * @typedef {{ code: string, retryAfter?: number, mayReturn?: boolean, startsAt?: string }} Refused
  * @typedef {{ sale: Sale | null, reservation: Reservation | null, lost: boolean, refused: Refused | null,
  *   payAt?: string, paid?: true }} View as src/http/shop/view.ts has it

@@ -41,6 +41,7 @@ function accept(view, press) {
   const { refused } = view;
   const held = view.reservation ?? (view.lost ? null : known.reservation);
   known = { ...known, reservation: held, lost: view.lost, paid: view.paid === true || (known.paid && isHeld(held)) };
+  clock.told(view.reservation?.reservedAt); // a sale's figures may be a second old
   if (view.sale) acceptSale(view.sale);
   if (press || refused?.code === 'no_cookies') known.refusal = refused && refusalOf(refused, press ?? 'buy');
   if (known.refusal && known.sale) known.sale = asRefused(known.sale, known.refusal);
