@@ -82,4 +82,19 @@ export default tseslint.config(
     },
   },
   ...directions,
+  {
+    // A part of src/http that is a client of the rest: it has the typed client, and no store.
+    files: ['src/http/shop/*.ts'],
+    rules: {
+      '@typescript-eslint/no-restricted-imports': [
+        'error',
+        { patterns: [{ regex: `^\\.\\./\\.\\./(?!client/|domain/|${SHARED})`, message: 'The shop calls the API.' }] },
+      ],
+    },
+  },
+  {
+    // Pages: tsc knows what a browser has (src/http/shop/assets/tsconfig.json).
+    files: ['src/http/*/assets/*.js'],
+    rules: { 'no-undef': 'off' },
+  },
 );

@@ -96,6 +96,8 @@ const Settings = z.object({
   MAX_EVENT_LOOP_DELAY_MS: z.coerce.number().int().min(0).max(60_000).default(0),
   HIDE_UNITS_LEFT: flag('false'),
   DOCS_PAGE: flag('true'),
+  SHOP_SAMPLE: flag('false'),
+  SHOP_SESSION_SECRET: KeyList,
   REQUEST_DEADLINE_MS: ms(2000),
   CLIENT_TIMEOUT_MS: ms(30_000),
   KEEP_ALIVE_MS: ms(75_000),
@@ -255,6 +257,19 @@ const relations: Relation[] = [
   {
     holds: (c) => c.PAYMENT_PROVIDER !== 'stripe' || c.PAYMENT_PROVIDER_URL === undefined,
     reason: 'PAYMENT_PROVIDER_URL is of PAYMENT_PROVIDER=http: with stripe, refunds go to Stripe',
+  },
+  {
+    holds: (c) => !c.SHOP_SAMPLE || c.SHOP_SESSION_SECRET.length > 0,
+    reason: 'SHOP_SAMPLE needs SHOP_SESSION_SECRET, by which it signs its cookies (try: openssl rand -hex 32)',
+  },
+  {
+    holds: (c) => !c.SHOP_SAMPLE || c.AUTH_MODE !== 'jwt',
+    reason:
+      'SHOP_SAMPLE vouches for its guests with SERVICE_TOKEN: with AUTH_MODE=jwt there is nobody to give them tokens',
+  },
+  {
+    holds: (c) => !c.SHOP_SAMPLE || c.AUTH_MODE !== 'service' || c.SERVICE_TOKEN.length > 0,
+    reason: 'SHOP_SAMPLE needs SERVICE_TOKEN, with which it calls the buyers’ routes',
   },
   {
     holds: (c) => c.KEEP_ALIVE_MS > c.BALANCER_IDLE_MS,

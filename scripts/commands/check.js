@@ -1,4 +1,4 @@
-// `npm run check`: types, lint and format. All three are run and shown, whatever the first one says.
+// `npm run check`: types (the pages' own too), lint and format. All are run and shown, whatever the first one says.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { ROOT, RUNTIME } from '../lib/folders.js';
@@ -6,11 +6,12 @@ import { exitCode } from '../lib/processes.js';
 
 const TOOLS = [
   ['types', 'typescript/bin/tsc', '-p', '.'],
+  ['pages', 'typescript/bin/tsc', '-p', 'src/http/shop/assets'],
   ['lint', 'eslint/bin/eslint.js', '.'],
   ['format', 'prettier/bin/prettier.cjs', '--check', '--log-level=warn', '.'],
 ];
 
-/** @returns the exit code: 0 if all three are content */
+/** @returns the exit code: 0 if all are content */
 export async function run(_args, say) {
   const results = await Promise.all(TOOLS.map(check));
   for (const { name, code, output, seconds } of results) {

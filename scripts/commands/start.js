@@ -13,7 +13,8 @@ export async function run(args, say) {
     if (port !== wanted) say(`port ${wanted} is taken; using ${port}`);
     const providerPort = await firstFreePort(Number(process.env.PROVIDER_PORT || port + 1));
     // The shop that is tried out with it runs on the same machine.
-    const settings = { LOG_LEVEL: 'warn', WEBHOOKS_ALLOW_PRIVATE: 'true', ...keptSecrets(), ...process.env, ...env };
+    const forTrial = { LOG_LEVEL: 'warn', WEBHOOKS_ALLOW_PRIVATE: 'true', ...withShop(process.env) };
+    const settings = { ...forTrial, ...keptSecrets(), ...process.env, ...env };
     for (const name of ['SERVICE_TOKEN', 'ADMIN_TOKEN', 'WEBHOOK_SECRET']) say(`${name}=${settings[name]}`);
     const up = flashgate(['up', ...args], {
       env: { ...settings, PORT: String(port), PROVIDER_PORT: String(providerPort) },
@@ -27,11 +28,17 @@ export async function run(args, say) {
   return ready && code > 128 ? 0 : code;
 }
 
+/** The sample shop vouches for its guests, which nobody can where buyers have tokens of their own. */
+function withShop({ AUTH_MODE }) {
+  return AUTH_MODE === 'jwt' ? {} : { SHOP_SAMPLE: 'true' };
+}
+
 /** The tokens of the first start, so that a shop that was connected to it stays connected. */
 function keptSecrets() {
   const path = join(KEPT, 'secrets.json');
-  if (existsSync(path)) return JSON.parse(readFileSync(path, 'utf8'));
-  const secrets = newSecrets();
+  const kept = existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : {};
+  const secrets = { ...newSecrets(), ...kept }; // a new version may need one more than the first start made
+  if (Object.keys(secrets).length === Object.keys(kept).length) return kept;
   mkdirSync(KEPT, { recursive: true });
   writeFileSync(path, JSON.stringify(secrets, null, 2), { mode: 0o600 });
   return secrets;

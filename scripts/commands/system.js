@@ -77,11 +77,12 @@ export function answers(url) {
   );
 }
 
-/** New tokens and a webhook secret, as the settings want them. */
+/** New tokens and secrets, as the settings want them. */
 export function newSecrets() {
   return {
     SERVICE_TOKEN: randomBytes(24).toString('hex'),
     ADMIN_TOKEN: randomBytes(24).toString('hex'),
+    SHOP_SESSION_SECRET: randomBytes(32).toString('hex'),
     WEBHOOK_SECRET: `whsec_${randomBytes(24).toString('base64')}`,
   };
 }

@@ -1,14 +1,16 @@
 /** `flashgate up`: the whole system in one process, with a stand-in payment provider and a sample sale. */
 import { readConfig } from '../config.ts';
+import type { Sale } from '../domain/sale.ts';
 import { migrate } from '../ledger/migrate.ts';
 import { listSales } from '../ledger/sales.ts';
-import { putSale } from '../operations/sales.ts';
+import { putSale, SaleConflict } from '../operations/sales.ts';
 import { startProvider } from '../provider/standin.ts';
 import type { Wired } from '../wiring.ts';
 import { runUntilSignal, startApi, startKeep, startWork, type Running } from './run.ts';
 
 const SAMPLE = 'sample';
 const DAY_MS = 86_400_000;
+const WEEK_MS = 7 * DAY_MS;
 
 export async function upCommand(): Promise<number> {
   const config = readConfig(process.env);
@@ -31,7 +33,7 @@ export async function upCommand(): Promise<number> {
   const where = provider ? `${provider.url} (a stand-in)` : (url ?? 'Stripe');
   try {
     // The keeper last: it would open the gate of the new sale as well, and whoever comes second is refused.
-    return await runUntilSignal('up', [startApi, startWork, startKeep, sample(own, where)], {
+    return await runUntilSignal('up', [startApi, startWork, startKeep, sample(own, where, config.SHOP_SAMPLE)], {
       ...config,
       PAYMENT_PROVIDER_URL: url,
     });
@@ -41,23 +43,40 @@ export async function upCommand(): Promise<number> {
 }
 
 /** A sale to try things with, when there is none; and where everything is. */
-function sample(own: string, provider: string) {
+function sample(own: string, provider: string, hasShop: boolean) {
   return async ({ stores }: Wired): Promise<Running> => {
-    if ((await listSales(stores.pool)).length === 0) {
-      const now = Date.now();
-      await putSale(stores, SAMPLE, {
-        name: 'Sample phone',
-        total: 100,
-        startsAt: new Date(now).toISOString(),
-        endsAt: new Date(now + 30 * DAY_MS).toISOString(),
-        holdSeconds: 600,
-        maxPerReservation: 2,
-        price: { amount: 49_900, currency: 'EUR' },
-      });
-    }
+    const sales = await listSales(stores.pool);
+    const before = sales.find(({ saleId }) => saleId === SAMPLE);
+    if (sales.length === 0) await putSale(stores, SAMPLE, { ...NEW, ...fromNow() });
+    else if (before?.state === 'open' && before.endsAt < Date.now() + WEEK_MS) await prolong(stores, before);
     process.stdout.write(
-      `API       ${own}\nOpenAPI   ${own}/openapi.json\ndocs      ${own}/docs\nprovider  ${provider}\nsale      ${own}/sales/${SAMPLE}\n`,
+      `API       ${own}\nOpenAPI   ${own}/openapi.json\ndocs      ${own}/docs\nprovider  ${provider}\nsale      ${own}/sales/${SAMPLE}\n` +
+        (hasShop ? `shop      ${own}/shop/${SAMPLE}\n` : ''),
     );
     return { stop: () => Promise.resolve() };
   };
+}
+
+const NEW = {
+  name: 'Sample phone',
+  total: 100,
+  holdSeconds: 600,
+  maxPerReservation: 2,
+  price: { amount: 49_900, currency: 'EUR' },
+};
+
+const fromNow = () => ({
+  startsAt: new Date().toISOString(),
+  endsAt: new Date(Date.now() + 30 * DAY_MS).toISOString(),
+});
+
+/** The sample sale of an earlier start goes on, unless somebody has paused or ended it. */
+async function prolong(stores: Wired['stores'], { saleId, amount, currency, startsAt, ...sale }: Sale): Promise<void> {
+  const times = { startsAt: new Date(startsAt).toISOString(), endsAt: fromNow().endsAt };
+  try {
+    await putSale(stores, saleId, { ...sale, ...times, price: { amount, currency } });
+  } catch (error) {
+    // The ledger has it: the keeper, which loads the gate, does so with these settings.
+    if (!(error instanceof SaleConflict && error.code === 'gate_not_loaded')) throw error;
+  }
 }

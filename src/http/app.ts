@@ -26,6 +26,7 @@ import { reserveRoute } from './reserve.ts';
 import { saleEventsRoute } from './sale-events.ts';
 import { saleRoute } from './sales.ts';
 import { webhookAdminRoutes } from './webhook-admin.ts';
+import { shopRoutes } from './shop/shop.ts';
 import { webhookRoutes } from './webhook.ts';
 
 /** What the routes are given. */
@@ -120,6 +121,7 @@ export async function buildApp(deps: {
     webhookAdminRoutes(scope, api);
     webhookRoutes(scope, api);
     documentRoutes(scope, config);
+    if (config.SHOP_SAMPLE) void scope.register((shop) => shopRoutes(shop, api));
   });
   await app.after();
   refuseOtherMethods(app, paths);

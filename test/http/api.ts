@@ -109,7 +109,8 @@ function holdToDocument(app: FastifyInstance): Conformity {
   const inject = app.inject.bind(app) as (options: string | InjectOptions) => Promise<LightMyRequestResponse>;
   const checked = async (options: string | InjectOptions) => {
     const answer = await inject(options);
-    const { method = 'GET', url } = typeof options === 'string' ? { url: options } : options;
+    const { method = 'GET', url, payloadAsStream } = typeof options === 'string' ? { url: options } : options;
+    if (payloadAsStream === true) return answer; // without an end there is nothing to check yet
     if (typeof url === 'string') conformity.check(method, url, answer);
     return answer;
   };
