@@ -3,6 +3,26 @@
  * Anew: node_modules/node/bin/node scripts/dump-client.js
  */
 export interface paths {
+  '/admin/journal': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * What admins changed, tried to change, and looked into: oldest first
+     * @description Needs a token of ADMIN_TOKEN.
+     */
+    get: operations['listJournal'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/admin/sales': {
     parameters: {
       query?: never;
@@ -767,6 +787,54 @@ export interface components {
     Health: {
       /** @enum {string} */
       status: 'ok' | 'starting' | 'draining';
+    };
+    /**
+     * @example {
+     *       "entries": [
+     *         {
+     *           "entryId": 7,
+     *           "at": "2026-11-29T20:45:30.200Z",
+     *           "who": "token",
+     *           "requestId": "6f1c9a9e",
+     *           "action": "pause",
+     *           "saleId": "sample",
+     *           "outcome": "done",
+     *           "before": {
+     *             "state": "open",
+     *             "settings": 1
+     *           },
+     *           "after": {
+     *             "state": "paused",
+     *             "settings": 2
+     *           }
+     *         }
+     *       ],
+     *       "next": "763.7"
+     *     }
+     */
+    Journal: {
+      entries: {
+        /** @enum {string} */
+        action: 'create' | 'change' | 'resize' | 'pause' | 'resume' | 'end' | 'close' | 'refund' | 'audit' | 'rush';
+        after?: {
+          [key: string]: unknown;
+        };
+        /** Format: date-time */
+        at: string;
+        before?: {
+          [key: string]: unknown;
+        };
+        entryId: number;
+        /** @enum {string} */
+        outcome: 'done' | 'refused' | 'failed';
+        reason?: string;
+        requestId?: string;
+        saleId: string;
+        session?: string;
+        /** @enum {string} */
+        who: 'token' | 'session' | 'command';
+      }[];
+      next: string | null;
     };
     /**
      * @example {
@@ -1899,6 +1967,36 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+  listJournal: {
+    parameters: {
+      query?: {
+        after?: string;
+        limit?: string;
+        saleId?: string;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description A page. Keep `next`, and pass it as `after` to go on; null: nothing new yet */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['Journal'];
+        };
+      };
+      400: components['responses']['invalid_request'];
+      401: components['responses']['unauthorized'];
+      408: components['responses']['request_timeout'];
+      431: components['responses']['headers_too_large'];
+      500: components['responses']['internal_error'];
+      503: components['responses']['ledger_unavailable'];
+    };
+  };
   listSales: {
     parameters: {
       query?: never;
