@@ -895,6 +895,7 @@ export interface components {
         | 'wrong_mode'
         | 'timestamp_out_of_range'
         | 'forbidden'
+        | 'csrf_token_wrong'
         | 'not_found'
         | 'sale_not_found'
         | 'reservation_not_found'
@@ -913,6 +914,7 @@ export interface components {
         | 'currency_fixed'
         | 'not_settled'
         | 'too_many_endpoints'
+        | 'already_running'
         | 'payload_too_large'
         | 'unsupported_media_type'
         | 'qty_over_limit'
@@ -1440,6 +1442,18 @@ export interface components {
         };
       };
     };
+    /** @description `already_running`: One is running already */
+    already_running: {
+      headers: {
+        [name: string]: unknown;
+      };
+      content: {
+        'application/problem+json': components['schemas']['Problem'] & {
+          /** @enum {string} */
+          code: 'already_running';
+        };
+      };
+    };
     /** @description `bad_signature`: The signature does not fit */
     bad_signature: {
       headers: {
@@ -1450,6 +1464,18 @@ export interface components {
         'application/problem+json': components['schemas']['Problem'] & {
           /** @enum {string} */
           code: 'bad_signature';
+        };
+      };
+    };
+    /** @description `csrf_token_wrong`: This change was not asked for by the operations room’s own page */
+    csrf_token_wrong: {
+      headers: {
+        [name: string]: unknown;
+      };
+      content: {
+        'application/problem+json': components['schemas']['Problem'] & {
+          /** @enum {string} */
+          code: 'csrf_token_wrong';
         };
       };
     };

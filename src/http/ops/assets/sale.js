@@ -164,7 +164,7 @@ function showVerdict({ at, outcome, reason, after }) {
   const unjudged = after.unjudged.map(({ what, why }) => make('p', { class: 'trouble' }, `${what}: ${why}`));
   $('check-list').replaceChildren(
     ...unjudged,
-    table('Checks of the audit', [['Check', 'id'], ['Looked at', 'n'], ['']], rows),
+    table('Checks of the audit', [['Check', 'id'], ['Looked at', 'n'], ['Verdict']], rows),
   );
 }
 
@@ -199,7 +199,7 @@ function rushTable({ requests, perSecond, winners, orders, answers }) {
   const rows = [...Object.entries(counts), ...answers.map(({ kind, count }) => [`answer ${kind}`, count])];
   return table(
     'Result of the rush',
-    [['Figure'], ['', 'n']],
+    [['Figure'], ['Result', 'n']],
     rows.map(([name, n]) => [name, number(n)]),
   );
 }
