@@ -39,6 +39,7 @@ export function chart(place, lines) {
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
   new ResizeObserver(() => plot.setSize({ width: Math.max(200, place.clientWidth), height: HEIGHT })).observe(place);
   return (at, values) => {
+    if (at <= data[0].at(-1)) return; // read a moment ago, for another page
     data[0].push(at);
     values.forEach((value, n) => data[n + 1].push(value));
     if (data[0].length > POINTS) for (const column of data) column.shift();

@@ -37,7 +37,7 @@ export async function showSale(saleId, may) {
     latency: chart($('latency-chart'), [
       ['gate p50', 'one'],
       ['gate p99', 'two'],
-      ['ok → ledger', 'three'],
+      ['lag', 'three'],
     ]),
   };
   await Promise.all([told(search), told(entries), told(() => showAudit(saleId))]);
