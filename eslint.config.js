@@ -22,7 +22,7 @@ const MAY_IMPORT = {
 };
 
 /** Files directly in src/ that know nothing of the product, or are types of settings: for any folder but these. */
-const SHARED = '(batcher|config|crash|meter|span).ts';
+const SHARED = '(batcher|config|crash|meter|reading|span).ts';
 const ALONE = ['domain', 'audit', 'client'];
 
 /** Clients of the stores belong to the folders that speak to them; elsewhere only their types may be named. */
@@ -35,28 +35,38 @@ const NODE = [
   'structuredClone',
 ];
 
-const directions = Object.entries(MAY_IMPORT).map(([folder, others]) => {
+/** What the pages' scripts use of a browser's. */
+const BROWSER = [
+  ...['Event', 'EventSource', 'FormData', 'URLSearchParams', 'clearTimeout', 'document', 'getComputedStyle'],
+  ...['history', 'location', 'matchMedia', 'setTimeout', 'uPlot', 'addEventListener', 'ResizeObserver'],
+];
+
+const directions = Object.entries(MAY_IMPORT).flatMap(([folder, others]) => {
   const allowed = [...others.map((other) => `${other}/`), ...(ALONE.includes(folder) ? [] : [SHARED])].join('|');
   const paths = SPEAKS_TO_STORES.includes(folder)
     ? []
     : CLIENTS.map((name) => ({ name, message: 'Clients are made in wiring.ts.', allowTypeImports: true }));
-  return {
-    files: [`src/${folder}/**/*.ts`],
-    rules: {
-      '@typescript-eslint/no-restricted-imports': [
-        'error',
-        {
-          paths,
-          patterns: [
-            {
-              regex: allowed ? `^\\.\\./(?!${allowed})` : '^\\.\\./',
-              message: `src/${folder} imports from ${others.join(', ') || 'no other folder'} (eslint.config.js).`,
-            },
-          ],
-        },
-      ],
-    },
-  };
+  // A folder's own subfolders are part of it: from there it takes one step more to leave it.
+  return ['', '../'].map((deeper) => {
+    const outside = `^${deeper}../`.replaceAll('.', '\\.');
+    return {
+      files: [`src/${folder}/${deeper === '' ? '' : '*/'}*.ts`],
+      rules: {
+        '@typescript-eslint/no-restricted-imports': [
+          'error',
+          {
+            paths,
+            patterns: [
+              {
+                regex: allowed ? `${outside}(?!${allowed})` : outside,
+                message: `src/${folder} imports from ${others.join(', ') || 'no other folder'} (eslint.config.js).`,
+              },
+            ],
+          },
+        ],
+      },
+    };
+  });
 });
 
 export default tseslint.config(
@@ -65,6 +75,10 @@ export default tseslint.config(
   {
     files: ['**/*.js'],
     languageOptions: { globals: Object.fromEntries(NODE.map((name) => [name, 'readonly'])) },
+  },
+  {
+    files: ['src/http/*/assets/*.js'],
+    languageOptions: { globals: Object.fromEntries(BROWSER.map((name) => [name, 'readonly'])) },
   },
   {
     files: ['**/*.ts'],

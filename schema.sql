@@ -63,6 +63,37 @@ begin
 end $function$
 ;
 
+create table admin_journal (
+  entry_id bigint generated always as identity not null,
+  at timestamp with time zone default clock_timestamp() not null,
+  xid xid8 default pg_current_xact_id() not null,
+  who text not null,
+  session text,
+  request_id text,
+  action text not null,
+  sale_id text not null,
+  outcome text not null,
+  reason text,
+  before jsonb,
+  after jsonb,
+  constraint admin_journal_pkey PRIMARY KEY (entry_id),
+  constraint admin_journal_action_check CHECK ((action = ANY (ARRAY['create'::text, 'change'::text, 'resize'::text, 'pause'::text, 'resume'::text, 'end'::text, 'close'::text, 'refund'::text, 'audit'::text, 'rush'::text]))),
+  constraint admin_journal_outcome_check CHECK ((outcome = ANY (ARRAY['done'::text, 'refused'::text, 'failed'::text]))),
+  constraint admin_journal_reason_check CHECK (((length(reason) >= 1) AND (length(reason) <= 2000))),
+  constraint admin_journal_request_id_check CHECK (((length(request_id) >= 1) AND (length(request_id) <= 128))),
+  constraint admin_journal_sale_id_check CHECK (((length(sale_id) >= 1) AND (length(sale_id) <= 64))),
+  constraint admin_journal_session_check CHECK (((length(session) >= 1) AND (length(session) <= 64))),
+  constraint admin_journal_who_check CHECK ((who = ANY (ARRAY['token'::text, 'session'::text, 'command'::text]))),
+  constraint says_why_it_was_not_done CHECK (((outcome = 'done'::text) = (reason IS NULL))),
+  constraint sessions_have_a_name CHECK (((who = 'session'::text) = (session IS NOT NULL)))
+);
+CREATE INDEX admin_journal_by_sale ON public.admin_journal USING btree (sale_id, entry_id);
+CREATE INDEX admin_journal_listing ON public.admin_journal USING btree (xid, entry_id);
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.admin_journal FOR EACH STATEMENT EXECUTE FUNCTION append_only();
+comment on column admin_journal.xid is 'orders the listing so that a reader with a cursor misses nothing, as changed_xid does for orders';
+comment on column admin_journal.sale_id is 'no reference: a change of a sale that there is not is refused, and told';
+comment on column admin_journal.before is 'what was changed, as it was; after: as it became, or what an audit or a rush found';
+
 create table checkout_pages (
   reservation_id uuid not null,
   sale_id text not null,

@@ -98,6 +98,7 @@ const Settings = z.object({
   DOCS_PAGE: flag('true'),
   SHOP_SAMPLE: flag('false'),
   SHOP_SESSION_SECRET: KeyList,
+  OPS_ROOM: flag('true'),
   REQUEST_DEADLINE_MS: ms(2000),
   CLIENT_TIMEOUT_MS: ms(30_000),
   KEEP_ALIVE_MS: ms(75_000),

@@ -3,6 +3,26 @@
  * Anew: node_modules/node/bin/node scripts/dump-client.js
  */
 export interface paths {
+  '/admin/journal': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * What admins changed, tried to change, and looked into: oldest first
+     * @description Needs a token of ADMIN_TOKEN.
+     */
+    get: operations['listJournal'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/admin/sales': {
     parameters: {
       query?: never;
@@ -770,6 +790,54 @@ export interface components {
     };
     /**
      * @example {
+     *       "entries": [
+     *         {
+     *           "entryId": 7,
+     *           "at": "2026-11-29T20:45:30.200Z",
+     *           "who": "token",
+     *           "requestId": "6f1c9a9e",
+     *           "action": "pause",
+     *           "saleId": "sample",
+     *           "outcome": "done",
+     *           "before": {
+     *             "state": "open",
+     *             "settings": 1
+     *           },
+     *           "after": {
+     *             "state": "paused",
+     *             "settings": 2
+     *           }
+     *         }
+     *       ],
+     *       "next": "763.7"
+     *     }
+     */
+    Journal: {
+      entries: {
+        /** @enum {string} */
+        action: 'create' | 'change' | 'resize' | 'pause' | 'resume' | 'end' | 'close' | 'refund' | 'audit' | 'rush';
+        after?: {
+          [key: string]: unknown;
+        };
+        /** Format: date-time */
+        at: string;
+        before?: {
+          [key: string]: unknown;
+        };
+        entryId: number;
+        /** @enum {string} */
+        outcome: 'done' | 'refused' | 'failed';
+        reason?: string;
+        requestId?: string;
+        saleId: string;
+        session?: string;
+        /** @enum {string} */
+        who: 'token' | 'session' | 'command';
+      }[];
+      next: string | null;
+    };
+    /**
+     * @example {
      *       "orders": [
      *         {
      *           "reservationId": "541460b2-8259-4f70-9018-0676e172f86a",
@@ -827,6 +895,7 @@ export interface components {
         | 'wrong_mode'
         | 'timestamp_out_of_range'
         | 'forbidden'
+        | 'csrf_token_wrong'
         | 'not_found'
         | 'sale_not_found'
         | 'reservation_not_found'
@@ -845,6 +914,7 @@ export interface components {
         | 'currency_fixed'
         | 'not_settled'
         | 'too_many_endpoints'
+        | 'already_running'
         | 'payload_too_large'
         | 'unsupported_media_type'
         | 'qty_over_limit'
@@ -1181,6 +1251,7 @@ export interface components {
         | 'wrong_mode'
         | 'timestamp_out_of_range'
         | 'forbidden'
+        | 'csrf_token_wrong'
         | 'not_found'
         | 'sale_not_found'
         | 'reservation_not_found'
@@ -1199,6 +1270,7 @@ export interface components {
         | 'currency_fixed'
         | 'not_settled'
         | 'too_many_endpoints'
+        | 'already_running'
         | 'payload_too_large'
         | 'unsupported_media_type'
         | 'qty_over_limit'
@@ -1372,6 +1444,18 @@ export interface components {
         };
       };
     };
+    /** @description `already_running`: One is running already */
+    already_running: {
+      headers: {
+        [name: string]: unknown;
+      };
+      content: {
+        'application/problem+json': components['schemas']['Problem'] & {
+          /** @enum {string} */
+          code: 'already_running';
+        };
+      };
+    };
     /** @description `bad_signature`: The signature does not fit */
     bad_signature: {
       headers: {
@@ -1382,6 +1466,18 @@ export interface components {
         'application/problem+json': components['schemas']['Problem'] & {
           /** @enum {string} */
           code: 'bad_signature';
+        };
+      };
+    };
+    /** @description `csrf_token_wrong`: This change was not asked for by the operations room’s own page */
+    csrf_token_wrong: {
+      headers: {
+        [name: string]: unknown;
+      };
+      content: {
+        'application/problem+json': components['schemas']['Problem'] & {
+          /** @enum {string} */
+          code: 'csrf_token_wrong';
         };
       };
     };
@@ -1899,6 +1995,36 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+  listJournal: {
+    parameters: {
+      query?: {
+        after?: string;
+        limit?: string;
+        saleId?: string;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description A page. Keep `next`, and pass it as `after` to go on; null: nothing new yet */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['Journal'];
+        };
+      };
+      400: components['responses']['invalid_request'];
+      401: components['responses']['unauthorized'];
+      408: components['responses']['request_timeout'];
+      431: components['responses']['headers_too_large'];
+      500: components['responses']['internal_error'];
+      503: components['responses']['ledger_unavailable'];
+    };
+  };
   listSales: {
     parameters: {
       query?: never;

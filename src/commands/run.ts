@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig, type Config } from '../config.ts';
 import { buildApp } from '../http/app.ts';
+import type { Room } from '../http/ops/room.ts';
 import { buildMetricsApp } from '../http/metrics-app.ts';
 import { figuresFrom, registerFigures } from '../figures.ts';
 import { registerPart } from '../metrics.ts';
@@ -11,15 +12,20 @@ import { checkSchema } from '../ledger/migrate.ts';
 import { startTracing } from '../tracing.ts';
 import { courierOptions, createLogger, keeperOptions, wire, workerOptions, type Wired } from '../wiring.ts';
 import { startCourier } from '../webhooks/courier.ts';
+import { roomOf } from './room.ts';
 import { startWorker } from '../worker/worker.ts';
 
 /** Something that runs until it is stopped. */
 export type Running = { stop: () => Promise<void> };
 type Start = (wired: Wired, config: Config) => Promise<Running>;
 
-export const startApi: Start = async ({ stores, sqs, registry, logger, provider }, config) => {
+export const startApi: Start = (wired, config) => startApiWith(wired, config, roomOf(wired.registry, process.env));
+
+/** @param room what the operations room may have done */
+export async function startApiWith(wired: Wired, config: Config, room: Room): Promise<Running> {
+  const { stores, sqs, registry, logger, provider } = wired;
   registerPart(registry, 'api');
-  const { app, directory, drain } = await buildApp({ stores, sqs, config, logger, provider });
+  const { app, directory, drain } = await buildApp({ stores, sqs, config, logger, provider, room });
   await directory.start(config.SALES_REFRESH_MS);
   const address = await app.listen({ host: config.HOST, port: config.PORT });
   logger.info({ address }, 'the API listens');
@@ -31,7 +37,7 @@ export const startApi: Start = async ({ stores, sqs, registry, logger, provider 
       directory.stop();
     },
   };
-};
+}
 
 export const startWork: Start = ({ stores, sqs, registry, logger }, config) => {
   registerPart(registry, 'worker');

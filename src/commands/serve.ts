@@ -10,6 +10,7 @@ import { AggregatorRegistry } from 'prom-client';
 import { readConfig, type Config } from '../config.ts';
 import { buildMetricsApp } from '../http/metrics-app.ts';
 import { createLogger } from '../wiring.ts';
+import { tellMetrics } from './room.ts';
 import { runUntilSignal, startApi } from './run.ts';
 
 /** A process that dies again and again is not started faster than this. */
@@ -35,6 +36,7 @@ async function lead(config: Config, logger: Logger): Promise<number> {
     metrics: () => metrics.clusterMetrics(),
     ready: () => !stopping && workers().length > 0,
   });
+  tellMetrics(() => metrics.clusterMetrics());
   let failed = 0;
   cluster.on('exit', (worker, code) => {
     if (stopping || worker.exitedAfterDisconnect) return;

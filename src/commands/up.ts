@@ -1,12 +1,13 @@
 /** `flashgate up`: the whole system in one process, with a stand-in payment provider and a sample sale. */
-import { readConfig } from '../config.ts';
+import { readConfig, type Config } from '../config.ts';
 import type { Sale } from '../domain/sale.ts';
 import { migrate } from '../ledger/migrate.ts';
 import { listSales } from '../ledger/sales.ts';
 import { putSale, SaleConflict } from '../operations/sales.ts';
 import { startProvider } from '../provider/standin.ts';
 import type { Wired } from '../wiring.ts';
-import { runUntilSignal, startApi, startKeep, startWork, type Running } from './run.ts';
+import { roomOf } from './room.ts';
+import { runUntilSignal, startApiWith, startKeep, startWork, type Running } from './run.ts';
 
 const SAMPLE = 'sample';
 const DAY_MS = 86_400_000;
@@ -31,9 +32,15 @@ export async function upCommand(): Promise<number> {
       : undefined;
   const url = provider?.url ?? config.PAYMENT_PROVIDER_URL;
   const where = provider ? `${provider.url} (a stand-in)` : (url ?? 'Stripe');
+  const startApi = (wired: Wired, settings: Config) =>
+    startApiWith(
+      wired,
+      settings,
+      roomOf(wired.registry, process.env, provider && { apiUrl: own, providerUrl: provider.url }),
+    );
   try {
     // The keeper last: it would open the gate of the new sale as well, and whoever comes second is refused.
-    return await runUntilSignal('up', [startApi, startWork, startKeep, sample(own, where, config.SHOP_SAMPLE)], {
+    return await runUntilSignal('up', [startApi, startWork, startKeep, sample(own, where, config)], {
       ...config,
       PAYMENT_PROVIDER_URL: url,
     });
@@ -43,15 +50,17 @@ export async function upCommand(): Promise<number> {
 }
 
 /** A sale to try things with, when there is none; and where everything is. */
-function sample(own: string, provider: string, hasShop: boolean) {
+function sample(own: string, provider: string, { SHOP_SAMPLE, OPS_ROOM, ADMIN_TOKEN }: Config) {
   return async ({ stores }: Wired): Promise<Running> => {
     const sales = await listSales(stores.pool);
     const before = sales.find(({ saleId }) => saleId === SAMPLE);
     if (sales.length === 0) await putSale(stores, SAMPLE, { ...NEW, ...fromNow() });
     else if (before?.state === 'open' && before.endsAt < Date.now() + WEEK_MS) await prolong(stores, before);
     process.stdout.write(
-      `API       ${own}\nOpenAPI   ${own}/openapi.json\ndocs      ${own}/docs\nprovider  ${provider}\nsale      ${own}/sales/${SAMPLE}\n` +
-        (hasShop ? `shop      ${own}/shop/${SAMPLE}\n` : ''),
+      `API       ${own}\nOpenAPI   ${own}/openapi.json\ndocs      ${own}/docs\n` +
+        (OPS_ROOM && ADMIN_TOKEN.length > 0 ? `ops room  ${own}/ops (sign in with ADMIN_TOKEN)\n` : '') +
+        `provider  ${provider}\nsale      ${own}/sales/${SAMPLE}\n` +
+        (SHOP_SAMPLE ? `shop      ${own}/shop/${SAMPLE}\n` : ''),
     );
     return { stop: () => Promise.resolve() };
   };

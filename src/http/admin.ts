@@ -4,12 +4,15 @@ import type { z } from 'zod';
 import { SaleSettings, wrongTimes, type Sale } from '../domain/sale.ts';
 import { GateUnavailable } from '../gate/gate.ts';
 import { getSale, ledgerFigures, listOrders, listSales, START, type Cursor } from '../ledger/sales.ts';
+import type { Actor } from '../ledger/journal.ts';
+import { attempted } from '../operations/journal.ts';
 import { refundReservation } from '../operations/refund.ts';
 import { closeSale, putSale, setState } from '../operations/sales.ts';
 import { queueDepth } from '../queue/depth.ts';
 import { QueueUnavailable } from '../queue/producer.ts';
 import type { Api } from './app.ts';
 import { bearerOnly } from './auth.ts';
+import { byToken, journalRoute } from './journal.ts';
 import { Problem, type ProblemCode } from './problem.ts';
 import { requestId } from './request-id.ts';
 import { ownId, presentReservation } from './reservations.ts';
@@ -30,6 +33,21 @@ import {
 type Params = { Params: z.infer<typeof SaleParams> };
 const params = jsonSchema(SaleParams);
 const AWAY = ['gate_not_loaded', 'gate_unavailable', 'ledger_unavailable'] as const;
+
+type Act = (stores: Api['stores'], saleId: string, by: Actor) => Promise<Sale>;
+
+/** What can be done to a sale as it is, by its name in the path: what it is for, how, what it may be refused with. */
+export const actions = {
+  pause: ['Nobody wins until it is resumed', (to, saleId, by) => setState(to, saleId, 'paused', by), 'ended'],
+  resume: ['Open a paused sale again', (to, saleId, by) => setState(to, saleId, 'open', by), 'ended'],
+  end: [
+    'End a sale for good; its holds may still be paid',
+    (to, saleId, by) => setState(to, saleId, 'ended', by),
+    'ended',
+  ],
+  close: ['Close an ended sale and remove its gate', (to, saleId, by) => closeSale(to, saleId, by), 'not_settled'],
+} satisfies Record<string, [summary: string, act: Act, refuses: ProblemCode]>;
+export const actionNames = Object.keys(actions) as (keyof typeof actions)[];
 
 export function adminRoutes(app: FastifyInstance, api: Api): void {
   const { stores, directory, config, inTime } = api;
@@ -59,7 +77,9 @@ export function adminRoutes(app: FastifyInstance, api: Api): void {
       const wrong = wrongTimes(request.body);
       if (wrong !== undefined) throw new Problem('invalid_request', wrong);
       const { saleId } = request.params;
-      const { sale, created } = await putSale(stores, saleId, request.body);
+      const by = byToken(request);
+      const put = () => putSale(stores, saleId, request.body, by);
+      const { sale, created } = await attempted(stores, by, { action: 'change', saleId }, put);
       const action = created ? 'create' : 'change';
       stores.log.info({ requestId: requestId(request), saleId, action }, 'an admin changed a sale');
       await directory.refresh();
@@ -67,13 +87,8 @@ export function adminRoutes(app: FastifyInstance, api: Api): void {
     },
   );
 
-  const actions: Record<string, [summary: string, (saleId: string) => Promise<Sale>, ...ProblemCode[]]> = {
-    pause: ['Nobody wins until it is resumed', (saleId) => setState(stores, saleId, 'paused'), 'ended'],
-    resume: ['Open a paused sale again', (saleId) => setState(stores, saleId, 'open'), 'ended'],
-    end: ['End a sale for good; its holds may still be paid', (saleId) => setState(stores, saleId, 'ended'), 'ended'],
-    close: ['Close an ended sale and remove its gate', (saleId) => closeSale(stores, saleId), 'not_settled'],
-  };
-  for (const [action, [summary, act, ...refuses]] of Object.entries(actions)) {
+  for (const action of actionNames) {
+    const [summary, act, refuses] = actions[action];
     app.post<Params>(
       `/admin/sales/:saleId/${action}`,
       {
@@ -83,13 +98,14 @@ export function adminRoutes(app: FastifyInstance, api: Api): void {
           operationId: `${action}Sale`,
           summary,
           'x-told': { 200: { description: 'As it is now; the same again changes nothing' } },
-          'x-refuses': ['sale_not_found', ...refuses, ...AWAY],
+          'x-refuses': ['sale_not_found', refuses, ...AWAY],
           response: { 200: jsonSchema(AdminSale) },
         },
       },
       async (request) => {
         const { saleId } = request.params;
-        const sale = await act(saleId);
+        const by = byToken(request);
+        const sale = await attempted(stores, by, { action, saleId }, () => act(stores, saleId, by));
         stores.log.info({ requestId: requestId(request), saleId, action }, 'an admin changed a sale');
         await directory.refresh();
         return presentSale(sale, Date.now());
@@ -98,6 +114,7 @@ export function adminRoutes(app: FastifyInstance, api: Api): void {
   }
 
   refundRoute(app, api, adminsOnly, documented);
+  journalRoute(app, api, adminsOnly, documented);
 
   app.get(
     '/admin/sales',
@@ -179,8 +196,13 @@ function refundRoute(app: FastifyInstance, { stores }: Api, adminsOnly: object, 
         response: { 200: jsonSchema(AdminReservation) },
       },
     },
-    async ({ params, body }) => {
-      const order = await refundReservation(stores, { ...params, reservationId: ownId(params) }, body.returnUnits);
+    async (request) => {
+      const { params, body } = request;
+      const by = byToken(request);
+      const wanted = { ...params, reservationId: ownId(params) };
+      const order = await attempted(stores, by, { action: 'refund', saleId: params.saleId }, () =>
+        refundReservation(stores, wanted, body.returnUnits, by),
+      );
       return presentReservation(order);
     },
   );
@@ -191,7 +213,7 @@ function parseCursor(text: string | undefined): Cursor {
   return xid !== undefined && reservationId !== undefined ? { xid, reservationId } : START;
 }
 
-async function figures({ stores, sqs, config }: Api, saleId: string) {
+export async function figures({ stores, sqs, config }: Api, saleId: string) {
   const sale = await getSale(stores.pool, saleId);
   const ledger = await ledgerFigures(stores.pool, saleId);
   if (!sale || !ledger) throw new Problem('sale_not_found');

@@ -53,6 +53,13 @@ export async function admission(
   };
 }
 
+/** Counts requests by address. @returns a function that throws {@link Problem} `rate_limited` for one too many */
+export function limitByAddress(app: FastifyInstance, max: number, windowMs: number) {
+  const options = { max, timeWindow: windowMs, cache: COUNTED };
+  const count = app.createRateLimit(options);
+  return (request: FastifyRequest): Promise<void> => countAll([count], request);
+}
+
 type Counter = ReturnType<FastifyInstance['createRateLimit']>;
 
 /** @param keyOf by whom; by address if it is left out, of IPv6 by the /64. @returns none for a limit of 0 */

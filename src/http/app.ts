@@ -17,6 +17,8 @@ import { documentRoutes } from './document.ts';
 import { errorHandler, onClientError } from './errors.ts';
 import { EventStreams } from './events.ts';
 import { healthRoutes } from './health.ts';
+import type { Room } from './ops/room.ts';
+import { opsRoutes } from './ops/routes.ts';
 import { registerOpenapi } from './openapi.ts';
 import { sendProblem } from './problem.ts';
 import { tellRequestId, tellRequestIds } from './request-id.ts';
@@ -65,8 +67,10 @@ export async function buildApp(deps: {
   config: Config;
   logger: Logger;
   provider?: PaymentProvider | undefined;
+  /** What the operations room may have done; without it there is none. */
+  room?: Room | undefined;
 }): Promise<BuiltApp> {
-  const { stores, sqs, config, logger, provider } = deps;
+  const { stores, sqs, config, logger, provider, room } = deps;
   const onError = errorHandler(stores.log);
   const app = Fastify({
     bodyLimit: BODY_LIMIT,
@@ -122,6 +126,8 @@ export async function buildApp(deps: {
     webhookRoutes(scope, api);
     documentRoutes(scope, config);
     if (config.SHOP_SAMPLE) void scope.register((shop) => shopRoutes(shop, api));
+    if (room && config.OPS_ROOM && config.ADMIN_TOKEN.length > 0)
+      void scope.register((own) => opsRoutes(own, api, room));
   });
   await app.after();
   refuseOtherMethods(app, paths);

@@ -48,6 +48,16 @@ export const examples: Record<string, object> = {
   },
   Orders: { orders: [{ ...hold, status: 'PAID' }], next: `762.${ids.reservationId}` },
   Unavailable: { code: 'gate_unavailable' },
+  Journal: {
+    entries: [
+      {
+        ...{ entryId: 7, at: '2026-11-29T20:45:30.200Z', who: 'token', requestId: '6f1c9a9e', action: 'pause' },
+        ...{ saleId: ids.saleId, outcome: 'done' },
+        ...{ before: { state: 'open', settings: 1 }, after: { state: 'paused', settings: 2 } },
+      },
+    ],
+    next: '763.7',
+  },
   Received: { state: 'applied', outcome: 'paid' },
   WebhookEndpoint: endpoint,
   WebhookEndpointWithSecret: { ...endpoint, oldSecretUntil, secret: `whsec_${'c2FtcGxl'.repeat(4)}` },

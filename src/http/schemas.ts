@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { Currency, OrderReason, OrderStatus, ReservationStatus, SaleId, UserId } from '../domain/reservation.ts';
 import { PaymentEvent } from '../domain/payment.ts';
 import { SalePhase } from '../domain/sale.ts';
+import { journalActions } from '../ledger/journal.ts';
 import { examples, paymentEvent } from './examples.ts';
 import { problems } from './problem.ts';
 
@@ -97,6 +98,37 @@ export const OrdersQuery = z.strictObject({
 export const Orders = z
   .object({ orders: z.array(AdminReservation), next: z.string().nullable() })
   .meta({ id: 'Orders' });
+
+export const JournalQuery = z.strictObject({
+  saleId: SaleId.optional(),
+  after: z
+    .string()
+    .regex(/^\d{1,19}\.\d{1,19}$/)
+    .optional(),
+  limit: OrdersQuery.shape.limit,
+});
+/** What it was and what it became: settings of a sale, a refunded order, what an audit or a rush found. */
+const Facts = z.record(z.string(), z.unknown()).optional();
+export const Journal = z
+  .object({
+    entries: z.array(
+      z.object({
+        entryId: z.int(),
+        at: Time,
+        who: z.enum(['token', 'session', 'command']),
+        session: z.string().optional(),
+        requestId: z.string().optional(),
+        action: z.enum(journalActions),
+        saleId: SaleId,
+        outcome: z.enum(['done', 'refused', 'failed']),
+        reason: z.string().optional(),
+        before: Facts,
+        after: Facts,
+      }),
+    ),
+    next: z.string().nullable(),
+  })
+  .meta({ id: 'Journal' });
 
 export const Received = z
   .object({ state: z.enum(['applied', 'parked', 'ignored']), outcome: z.string() })

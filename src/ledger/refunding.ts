@@ -5,6 +5,7 @@
 import type { KnownEvent, ShopReason } from '../domain/payment.ts';
 import { columns, REFUND_OF_O, toOrder, type Order, type OrderRow, type Wanted } from './orders.ts';
 import { query, transaction, type Pool, type Queryable } from './db.ts';
+import { COMMAND, writeJournal } from './journal.ts';
 import { getSaleLocked } from './sales.ts';
 
 // A sale that is closed has no gate that could hold anything of the order. Units that leave a sale take the total with
@@ -66,6 +67,7 @@ export function refundOrder(
   pool: Pool,
   { saleId, reservationId }: Pick<Wanted, 'saleId' | 'reservationId'>,
   returnUnits: boolean,
+  by = COMMAND,
 ): Promise<Refunding> {
   return transaction(pool, async (client): Promise<Refunding> => {
     const sale = await getSaleLocked(client, saleId);
@@ -75,7 +77,11 @@ export function refundOrder(
     if (found.status === 'REFUNDED') return { outcome: 'known', order: toOrder(found) };
     if (sale.state === 'closed' && returnUnits) return { outcome: 'sale_closed' };
     const order = await refundPaid(client, reservationId, returnUnits, 'by_shop');
-    return order ? { outcome: 'refunded', order } : { outcome: 'known', order: toOrder(found) };
+    if (!order) return { outcome: 'known', order: toOrder(found) };
+    const before = { reservationId, status: found.status };
+    const after = { reservationId, status: order.status, unitsReturned: returnUnits };
+    await writeJournal(client, by, { action: 'refund', saleId, before, after });
+    return { outcome: 'refunded', order };
   });
 }
 

@@ -1,4 +1,5 @@
 /** The shop gives a paid order's money back: in the ledger, then at the gate; the keeper pays it out, and does what is left. */
+import { COMMAND } from '../ledger/journal.ts';
 import { refundOrder } from '../ledger/refunding.ts';
 import type { Order, Wanted } from '../ledger/orders.ts';
 import { finish } from './finish.ts';
@@ -23,9 +24,10 @@ export async function refundReservation(
   stores: Pick<Stores, 'pool' | 'gate' | 'log'>,
   wanted: Pick<Wanted, 'saleId' | 'reservationId'>,
   returnUnits: boolean,
+  by = COMMAND,
 ): Promise<Order> {
   const { saleId, reservationId } = wanted;
-  const refunding = await refundOrder(stores.pool, wanted, returnUnits);
+  const refunding = await refundOrder(stores.pool, wanted, returnUnits, by);
   switch (refunding.outcome) {
     case 'refunded':
       await finish(stores, [refunding.order]);

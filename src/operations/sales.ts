@@ -4,9 +4,10 @@
  */
 import { crashPoint } from '../crash.ts';
 import { fenced, StaleToken } from '../domain/outcomes.ts';
-import type { Sale, SaleSettings, SaleState } from '../domain/sale.ts';
+import type { Sale, SaleSettings } from '../domain/sale.ts';
 import { transaction } from '../ledger/db.ts';
 import { fence } from '../ledger/fences.ts';
+import { COMMAND, journalled, writeJournal, type Actor, type JournalAction } from '../ledger/journal.ts';
 import { changeSale, createSale, getSale, getSaleLocked, ledgerFigures } from '../ledger/sales.ts';
 import { openGate, tokenFor } from './open.ts';
 import type { Stores } from './stores.ts';
@@ -28,15 +29,22 @@ export async function putSale(
   stores: Both,
   saleId: string,
   settings: SaleSettings,
+  by: Actor = COMMAND,
 ): Promise<{ sale: Sale; created: boolean }> {
-  const created = await createSale(stores.pool, saleId, settings);
+  const created = await transaction(stores.pool, async (client) => {
+    const isNew = await createSale(client, saleId, settings);
+    if (isNew) await writeJournal(client, by, { action: 'create', saleId, before: null, after: settings });
+    return isNew;
+  });
   const wanted = {
     ...{ name: settings.name, total: settings.total, holdSeconds: settings.holdSeconds },
     ...{ startsAt: Date.parse(settings.startsAt), endsAt: Date.parse(settings.endsAt) },
     maxPerReservation: settings.maxPerReservation,
     ...{ amount: settings.price.amount, currency: settings.price.currency },
   };
-  const sale = created ? await mustGet(stores, saleId) : await alter(stores, saleId, (now) => ({ ...now, ...wanted }));
+  const sale = created
+    ? await mustGet(stores, saleId)
+    : await alter(stores, saleId, { by, action: 'change' }, (now) => ({ ...now, ...wanted }));
   // Not opened yet: new, or its creator died before this step.
   if (sale.openedAt === null) await openNew(stores, saleId);
   return { sale: await mustGet(stores, saleId), created };
@@ -52,9 +60,11 @@ async function openNew(stores: Both, saleId: string): Promise<void> {
   }
 }
 
+const ACTIONS = { paused: 'pause', open: 'resume', ended: 'end' } as const;
+
 /** Pauses, resumes or ends a sale. What has ended stays ended. */
-export function setState(stores: Both, saleId: string, state: Exclude<SaleState, 'closed'>): Promise<Sale> {
-  return alter(stores, saleId, (now) => {
+export function setState(stores: Both, saleId: string, state: keyof typeof ACTIONS, by = COMMAND): Promise<Sale> {
+  return alter(stores, saleId, { by, action: ACTIONS[state] }, (now) => {
     if (now.state === 'closed' || (now.state === 'ended' && state !== 'ended')) {
       throw new SaleConflict('ended', `sale ${saleId} is ${now.state}`);
     }
@@ -63,15 +73,15 @@ export function setState(stores: Both, saleId: string, state: Exclude<SaleState,
 }
 
 /** Changes the total alone. @throws {SaleConflict} when more than that is held or sold */
-export function resizeSale(stores: Both, saleId: string, total: number): Promise<Sale> {
-  return alter(stores, saleId, (now) => ({ ...now, total }));
+export function resizeSale(stores: Both, saleId: string, total: number, by = COMMAND): Promise<Sale> {
+  return alter(stores, saleId, { by, action: 'resize' }, (now) => ({ ...now, total }));
 }
 
 /**
  * Closes an ended sale in which nothing is live but what is paid, removes its gate and withdraws what was not sold: its
  * total is from then on what was sold. Repeatable.
  */
-export async function closeSale(stores: Both, saleId: string): Promise<Sale> {
+export async function closeSale(stores: Both, saleId: string, by = COMMAND): Promise<Sale> {
   const sale = await mustGet(stores, saleId);
   if (sale.state !== 'closed') {
     if (sale.state !== 'ended') throw new SaleConflict('not_settled', `sale ${saleId} is ${sale.state}: end it first`);
@@ -93,7 +103,9 @@ export async function closeSale(stores: Both, saleId: string): Promise<Sale> {
       await stores.gate.remove(saleId);
       // What was not sold is withdrawn: a message that comes after all, of a hold that the gate forgot, finds no room,
       // instead of an order that no keeper looks after.
-      await changeSale(client, { ...locked, state: 'closed', total: paid, settings: locked.settings + 1 });
+      const closed: Sale = { ...locked, state: 'closed', total: paid, settings: locked.settings + 1 };
+      await changeSale(client, closed);
+      await writeJournal(client, by, change('close', locked, closed));
     });
   }
   return mustGet(stores, saleId);
@@ -105,12 +117,21 @@ async function mustGet({ pool }: Pick<Stores, 'pool'>, saleId: string): Promise<
   return sale;
 }
 
-async function alter(stores: Both, saleId: string, change: (now: Sale) => Sale): Promise<Sale> {
+const change = (action: JournalAction, before: Sale, after: Sale) => ({
+  ...{ action, saleId: after.saleId, before: journalled(before), after: journalled(after) },
+});
+
+async function alter(
+  stores: Both,
+  saleId: string,
+  { by, action }: { by: Actor; action: JournalAction },
+  changed: (now: Sale) => Sale,
+): Promise<Sale> {
   const { sale, opened } = await transaction(stores.pool, async (client) => {
     const now = await getSaleLocked(client, saleId);
     if (!now) throw new SaleConflict('sale_not_found', `there is no sale ${saleId}`);
     if (now.state === 'closed') throw new SaleConflict('ended', `sale ${saleId} is closed`);
-    const wanted = change(now);
+    const wanted = changed(now);
     const ledger = await ledgerFigures(client, saleId);
     if (wanted.total < (ledger?.sold ?? 0)) {
       throw new SaleConflict('total_too_low', `${ledger?.sold ?? 0} units of sale ${saleId} are sold or held`);
@@ -129,6 +150,7 @@ async function alter(stores: Both, saleId: string, change: (now: Sale) => Sale):
       crashPoint('settings_at_gate');
     }
     await changeSale(client, next);
+    await writeJournal(client, by, change(action, now, next));
     return { sale: next, opened };
   });
   crashPoint('settings_in_ledger');

@@ -9,6 +9,7 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { Webhook } from 'standardwebhooks';
 import { expect, vi } from 'vitest';
+import { roomOf } from '../../src/commands/room.ts';
 import { readConfig, type Config } from '../../src/config.ts';
 import { gateKeys } from '../../src/gate/keys.ts';
 import { buildApp, type BuiltApp } from '../../src/http/app.ts';
@@ -76,7 +77,7 @@ export async function testApi(
     { write: (line: string) => void log.push(JSON.parse(line) as Record<string, unknown>) },
   );
   const wired = wire(config, logger);
-  const built = await buildApp({ ...wired, config });
+  const built = await buildApp({ ...wired, config, room: roomOf(wired.registry, { ...process.env, ...settings, ...env }) });
   await built.app.ready();
   const conformity = holdToDocument(built.app);
   await built.directory.start(config.SALES_REFRESH_MS);

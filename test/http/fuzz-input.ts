@@ -72,6 +72,9 @@ const query = fc.oneof(
     .tuple(fc.stringMatching(/^\d{1,20}$/), fc.stringMatching(/^[0-9a-f-]{36}$/))
     .map(([xid, id]) => `?after=${xid}.${id}`),
 );
+const journalQuery = fc
+  .tuple(fc.constantFrom('', '&saleId=KNOWN', '&limit=3'), fc.stringMatching(/^\d{1,20}\.\d{1,20}$/))
+  .map(([more, after]) => `?after=${after}${more}`);
 
 type Route = [method: string, path: fc.Arbitrary<string>, body: fc.Arbitrary<string>];
 const endpoint = fc
@@ -111,6 +114,7 @@ const routes: Route[] = [
   ['GET', saleIds.map((id) => `/admin/sales/${id}`), fc.constant('')],
   ['GET', fc.tuple(saleIds, query).map(([id, q]) => `/admin/sales/${id}/orders${q}`), fc.constant('')],
   ['GET', fc.constant('/admin/sales'), fc.constant('')],
+  ['GET', fc.oneof(query, journalQuery).map((q) => `/admin/journal${q}`), fc.constant('')],
   [
     'POST',
     fc

@@ -111,7 +111,15 @@ test('the life of a sale, for admins', async () => {
   expectProblem(await put({ total: 0 }), 'total_too_low');
   expectProblem(await put({ price: { amount: 1, currency: 'USD' } }), 'currency_fixed');
   await refused('sale_not_found', api, OF_ONE_SALE);
-  for (const operationId of ['listSales', 'getSaleFigures', 'listOrders', 'pauseSale', 'resumeSale', 'endSale']) {
+  for (const operationId of [
+    'listSales',
+    'listJournal',
+    'getSaleFigures',
+    'listOrders',
+    'pauseSale',
+    'resumeSale',
+    'endSale',
+  ]) {
     expect((await call(api, operationId, { saleId })).statusCode).toBe(200);
   }
   await refused('not_settled', api, ['closeSale'], { saleId });
@@ -232,7 +240,7 @@ test('a store that is away, or not loaded', async () => {
   for (const path of ['/livez', '/readyz']) expect((await ask(api, path)).statusCode).toBe(200);
 });
 
-const LOCKED = 'sales, sale_orders, payment_events, payments, webhook_endpoints';
+const LOCKED = 'sales, sale_orders, payment_events, payments, webhook_endpoints, admin_journal';
 
 test('a ledger that does not answer in time, and one that is broken', async () => {
   const saleId = await putSale(impatient);
@@ -241,7 +249,7 @@ test('a ledger that does not answer in time, and one that is broken', async () =
   await client.query(`lock table ${LOCKED} in access exclusive mode`);
   try {
     const asking = ['putSale', 'listSales', ...OF_ONE_SALE, ...OF_A_RESERVATION, ...OF_AN_ENDPOINT];
-    asking.push('listWebhookEndpoints', 'putWebhookEndpoint', 'deleteWebhookEndpoint');
+    asking.push('listJournal', 'listWebhookEndpoints', 'putWebhookEndpoint', 'deleteWebhookEndpoint');
     await refused('ledger_unavailable', impatient, asking, { saleId });
     await refused('ledger_unavailable', impatient, ['getSale', 'saleEvents', 'reserve']);
     expectProblem(

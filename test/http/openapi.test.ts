@@ -6,6 +6,7 @@ import { freshStores, type Stores } from '../support/stores.ts';
 import { stripeSettings } from '../support/stripe.ts';
 import { ask, newId, testApi, type TestApi } from './api.ts';
 import type { Document, Media, Operation, Response } from './conform.ts';
+import { pathsOf } from './paths.ts';
 import { HS256 } from './tokens.ts';
 
 /** In the first, with a payment provider that has pages and events of its own: all routes that there can be. */
@@ -114,7 +115,7 @@ describe.each(Object.keys(MODES))('AUTH_MODE=%s', (mode) => {
 });
 
 /** What is no part of the interface: the document, and the pages that show it. */
-const NOT_DOCUMENTED = /^\/(openapi\.json$|docs(\/|$))/;
+const NOT_DOCUMENTED = /^\/(openapi\.json$|docs(\/|$)|ops(\/|$))/;
 
 test('the paths and methods of the document are those of the app, no more and no fewer', async () => {
   const { app, conformity } = apiOf('service');
@@ -139,24 +140,14 @@ test('the paths and methods of the document are those of the app, no more and no
   expect(Object.fromEntries(told)).toEqual(Object.fromEntries(real));
 });
 
-/** Each path in Fastify's picture of its routes: a tree, four characters of indentation for each step. */
-function pathsOf(tree: string): string[] {
-  const stack: string[] = [];
-  return tree.split('\n').flatMap((line) => {
-    const [, indent = '', part = '', methods] = /^([│ ]*)[├└]── (\S*)(?: \((.*)\))?$/.exec(line) ?? [];
-    if (part === '') return [];
-    stack.length = indent.length / 4;
-    stack.push(part);
-    return methods === undefined ? [] : [stack.join('')];
-  });
-}
-
-test('every code of the program is one that some operation may answer, but two that belong to none', () => {
+test('every code of the program is one that some operation may answer, but two that belong to none, and two of pages', () => {
   const told = Object.values(apis).flatMap(({ conformity: { document } }) =>
     operationsOf(document).flatMap(([, , { responses }]) => codesOf(apiOf('service'), responses)),
   );
   const codes = Object.keys(problems);
-  expect([...new Set(told), 'not_found', 'method_not_allowed'].sort()).toEqual([...codes].sort());
+  expect([...new Set(told), 'not_found', 'method_not_allowed', 'csrf_token_wrong', 'already_running'].sort()).toEqual(
+    [...codes].sort(),
+  );
   const { schemas } = apiOf('service').conformity.document.components;
   expect(schemas['Problem']?.properties['code']).toMatchObject({ enum: codes });
 });

@@ -109,6 +109,12 @@ const UNIQUE = '23505';
 const FOREIGN = '23503';
 const PROMISED = '23000 order …: what was promised cannot change';
 
+/** An entry of the admin journal with some of its values replaced. */
+function journal(values: Record<string, string>): string {
+  const row = { who: `'token'`, action: `'pause'`, sale_id: `'s'`, outcome: `'done'`, ...values };
+  return `insert into admin_journal (${Object.keys(row).join()}) values (${Object.values(row).join()})`;
+}
+
 const refused: [what: string, sql: string, by: string][] = [
   ['one unit more than there are', `update sale_stock set sold = 6`, `${CHECK} never_oversold`],
   ['a total below what is sold', `update sale_stock set total = 2`, `${CHECK} never_oversold`],
@@ -240,6 +246,23 @@ const refused: [what: string, sql: string, by: string][] = [
   ['a price in small letters', sale({ currency: `'eur'` }), `${CHECK} sales_currency_check`],
   ['no units per reservation', sale({ max_per_reservation: '0' }), `${CHECK} sales_max_per_reservation_check`],
   ['settings before the first', sale({ settings: '0' }), `${CHECK} sales_settings_check`],
+  ['an entry by nobody', journal({ who: `'somebody'` }), `${CHECK} admin_journal_who_check`],
+  ['a session without a name', journal({ who: `'session'` }), `${CHECK} sessions_have_a_name`],
+  [
+    'a session with an empty name',
+    journal({ who: `'session'`, session: `''` }),
+    `${CHECK} admin_journal_session_check`,
+  ],
+  ['an empty request id', journal({ request_id: `''` }), `${CHECK} admin_journal_request_id_check`],
+  ['an unknown action', journal({ action: `'sell'` }), `${CHECK} admin_journal_action_check`],
+  ['an entry about no sale', journal({ sale_id: `''` }), `${CHECK} admin_journal_sale_id_check`],
+  ['an unknown outcome', journal({ outcome: `'maybe'`, reason: `'x'` }), `${CHECK} admin_journal_outcome_check`],
+  ['refused without a reason', journal({ outcome: `'refused'` }), `${CHECK} says_why_it_was_not_done`],
+  [
+    'refused with an empty reason',
+    journal({ outcome: `'refused'`, reason: `''` }),
+    `${CHECK} admin_journal_reason_check`,
+  ],
   ['a token below nothing', 'update shard_fences set token = -1', `${CHECK} shard_fences_token_check`],
   ['a shard beyond the last', 'insert into shard_fences values (256)', `${CHECK} shard_fences_shard_check`],
   ...ofWebhooks,

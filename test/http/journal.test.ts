@@ -1,0 +1,168 @@
+/** The admin journal: each change in it with who, when, from what to what; what was refused too; read by cursor. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { transaction } from '../../src/ledger/db.ts';
+import { writeJournal } from '../../src/ledger/journal.ts';
+import { resizeSale } from '../../src/operations/sales.ts';
+import { freshStores, type Stores } from '../support/stores.ts';
+import { admin, asAdmin, deliver, eventOf, expectProblem, newId, putSale, record, saleSettings } from './api.ts';
+import { testApi, win, type TestApi } from './api.ts';
+
+let stores: Stores;
+let api: TestApi;
+beforeAll(async () => {
+  stores = await freshStores();
+  api = await testApi(stores.env);
+});
+afterAll(async () => {
+  await api.close();
+  await stores.drop();
+});
+
+type Entry = Record<string, unknown> & { before?: object; after?: object };
+type Page = { entries: Entry[]; next: string | null };
+
+async function read(query = ''): Promise<Page> {
+  const answer = await api.app.inject({ method: 'GET', url: `/admin/journal${query}`, headers: asAdmin });
+  expect(answer.statusCode, answer.body).toBe(200);
+  return answer.json();
+}
+
+/** An entry is shown once every earlier transaction of the server is over, those of other tests too. */
+async function entriesOf(saleId: string, count: number): Promise<Entry[]> {
+  let entries: Entry[] = [];
+  await expect
+    .poll(async () => (entries = (await read(`?saleId=${saleId}`)).entries).length, { timeout: 15_000 })
+    .toBe(count);
+  return entries;
+}
+
+test('the whole life of a sale, with who asked and what it was before', async () => {
+  const saleId = newId();
+  const change = (changes: object, id: string) =>
+    api.app.inject({
+      method: 'PUT',
+      url: `/admin/sales/${saleId}`,
+      headers: { ...asAdmin, 'x-request-id': id },
+      payload: { ...saleSettings(), ...changes },
+    });
+  await change({}, 'first');
+  await change({ total: 20 }, 'second');
+  for (const action of ['pause', 'resume', 'end']) await admin(api, 'POST', `/${saleId}/${action}`);
+  const entries = await entriesOf(saleId, 5);
+  expect(entries.map(({ action, who, outcome }) => [action, who, outcome])).toEqual([
+    ...['create', 'change', 'pause', 'resume', 'end'].map((action) => [action, 'token', 'done']),
+  ]);
+  const [created, changed, paused] = entries;
+  expect(created).toMatchObject({ requestId: 'first', saleId, after: { total: 10 } });
+  expect(created?.before).toBeUndefined();
+  expect(changed).toMatchObject({ requestId: 'second', before: { total: 10 }, after: { total: 20, settings: 2 } });
+  expect(paused).toMatchObject({ before: { state: 'open' }, after: { state: 'paused' } });
+  expect(Date.now() - Date.parse(String(created?.['at']))).toBeLessThan(60_000);
+});
+
+test('closing, and a refund', async () => {
+  const saleId = await putSale(api);
+  const won = await win(api, saleId, 'u');
+  await record(api, won);
+  await deliver(api, eventOf(won));
+  await admin(api, 'POST', `/${saleId}/end`);
+  await expect.poll(async () => (await admin(api, 'POST', `/${saleId}/close`)).statusCode).toBe(200);
+  await admin(api, 'POST', `/${saleId}/close`); // again: nothing changes
+  const refund = { returnUnits: false };
+  await admin(api, 'POST', `/${saleId}/orders/${won.reservationId}/refund`, refund);
+  await admin(api, 'POST', `/${saleId}/orders/${won.reservationId}/refund`, refund);
+  // Closing may be refused for a moment, until the gate's mark is off.
+  await expect.poll(async () => (await read(`?saleId=${saleId}`)).entries.at(-1)?.['action']).toBe('refund');
+  const done = (await read(`?saleId=${saleId}`)).entries.filter(({ outcome }) => outcome === 'done');
+  expect(done.map(({ action }) => action)).toEqual(['create', 'end', 'close', 'refund']);
+  expect(done.at(-1)).toMatchObject({
+    before: { reservationId: won.reservationId, status: 'PAID' },
+    after: { reservationId: won.reservationId, status: 'REFUNDED', unitsReturned: false },
+  });
+});
+
+test('what was refused is told with its reason, and changed nothing', async () => {
+  const saleId = await putSale(api, { total: 5 });
+  await record(api, await win(api, saleId, 'u', 3));
+  expectProblem(await admin(api, 'PUT', `/${saleId}`, saleSettings({ total: 2 })), 'total_too_low');
+  expectProblem(await admin(api, 'POST', `/${saleId}/close`), 'not_settled');
+  expectProblem(await admin(api, 'POST', `/nowhere-${saleId}/pause`), 'sale_not_found');
+  const entries = await entriesOf(saleId, 3);
+  expect(entries.map(({ action, outcome }) => [action, outcome])).toEqual([
+    ...[
+      ['create', 'done'],
+      ['change', 'refused'],
+      ['close', 'refused'],
+    ],
+  ]);
+  expect(entries[1]?.['reason']).toMatch(/^total_too_low: 3 units/);
+  expect(await entriesOf(`nowhere-${saleId}`, 1)).toMatchObject([{ action: 'pause', outcome: 'refused' }]);
+});
+
+test('a gate that is lost after the ledger has the change: done, and failed; both are true', async () => {
+  const saleId = await putSale(api);
+  await api.redis.flushdb();
+  expectProblem(await admin(api, 'POST', `/${saleId}/pause`), 'gate_not_loaded');
+  const entries = await entriesOf(saleId, 3);
+  const [, done, failed] = entries;
+  expect(done).toMatchObject({ action: 'pause', outcome: 'done' });
+  expect(failed).toMatchObject({ outcome: 'failed', requestId: done?.['requestId'] });
+});
+
+test('a change and its entry are one: without the one there is not the other', async () => {
+  const saleId = await putSale(api);
+  await api.db.query(`alter table admin_journal add constraint nothing_more check (sale_id <> '${saleId}') not valid`);
+  try {
+    expect((await admin(api, 'POST', `/${saleId}/pause`)).statusCode).toBe(500);
+    expect((await admin(api, 'GET', `/${saleId}`)).json()).toMatchObject({ state: 'open', settings: 1 });
+  } finally {
+    await api.db.query('alter table admin_journal drop constraint nothing_more');
+  }
+});
+
+test('from the command line, by nobody’s request', async () => {
+  const saleId = await putSale(api);
+  await resizeSale(api.wired.stores, saleId, 12);
+  const [, entry] = await entriesOf(saleId, 2);
+  expect(entry).toMatchObject({ who: 'command', action: 'resize', before: { total: 10 }, after: { total: 12 } });
+  expect(entry).not.toHaveProperty('requestId');
+});
+
+test('a reader who keeps the cursor misses nothing, whoever commits late', async () => {
+  const by = { who: 'token', session: null, requestId: null } as const;
+  const saleId = newId();
+  const note = { action: 'pause', saleId, before: null, after: null } as const;
+  const { pool } = api.wired.stores;
+  const seen: unknown[] = [];
+  let after = '';
+  const readOn = async () => {
+    const page = await read(`?saleId=${saleId}&limit=2${after}`);
+    seen.push(...page.entries.map(({ entryId }) => entryId));
+    if (page.next !== null) after = `&after=${page.next}`;
+  };
+  await transaction(pool, async (late) => {
+    await writeJournal(late, by, note); // the first, and the last to be seen
+    for (let n = 0; n < 3; n += 1) await writeJournal(pool, by, note);
+    await readOn();
+    expect(seen).toEqual([]);
+  });
+  const all = async () => {
+    await readOn();
+    return seen.length;
+  };
+  await expect.poll(all, { timeout: 15_000 }).toBe(4);
+  expect(new Set(seen).size).toBe(4);
+});
+
+test.each(['update admin_journal set who = who', 'delete from admin_journal', 'truncate admin_journal'])(
+  'it only grows: %s is refused',
+  async (statement) => {
+    await putSale(api);
+    await expect(api.db.query(statement)).rejects.toThrow('admin_journal is append-only');
+  },
+);
+
+test.each(['?limit=0', '?after=x', '?after=1', '?saleId=a.b', '?more=1'])('%s is refused', async (query) => {
+  const answer = await api.app.inject({ method: 'GET', url: `/admin/journal${query}`, headers: asAdmin });
+  expectProblem(answer, 'invalid_request');
+});
