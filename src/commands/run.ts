@@ -83,11 +83,12 @@ export async function runUntilSignal(part: string, starts: Start[], config = rea
   let ready = false;
   try {
     await checkSchema(wired.stores.pool);
+    // From here on there is something to be stopped in order, also by a signal that comes while it starts.
+    const signalled = Promise.race(['SIGTERM', 'SIGINT'].map((name) => once(process, name).then(() => name)));
     parts.push(await startMetrics(wired, config, () => ready));
     for (const start of starts) parts.push(await start(wired, config));
     ready = true;
-    const signal = await Promise.race(['SIGTERM', 'SIGINT'].map((name) => once(process, name).then(() => name)));
-    logger.info({ signal }, 'stopping');
+    logger.info({ signal: await signalled }, 'stopping');
   } finally {
     ready = false;
     const forced = setTimeout(() => {

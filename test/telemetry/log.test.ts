@@ -14,6 +14,7 @@ const SECRETS = {
   STRIPE_SECRET_KEY: `sk_test_${'k'.repeat(24)}`,
   STRIPE_WEBHOOK_SECRET: `whsec_${'w'.repeat(32)}`,
   JWT_SECRET: 'a secret of buyers tokens'.replaceAll(' ', '-').padEnd(32, '.'),
+  SHOP_SESSION_SECRET: 'a secret of the sample shop'.replaceAll(' ', '-').padEnd(32, '.'),
 };
 /** Settings that hold a secret by their name, all of which the tests below give. */
 const NAMED = settingNames.filter((name) => /TOKEN|SECRET|PASSWORD/.test(name));
