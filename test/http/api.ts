@@ -77,7 +77,11 @@ export async function testApi(
     { write: (line: string) => void log.push(JSON.parse(line) as Record<string, unknown>) },
   );
   const wired = wire(config, logger);
-  const built = await buildApp({ ...wired, config, room: roomOf(wired.registry, { ...process.env, ...settings, ...env }) });
+  const built = await buildApp({
+    ...wired,
+    config,
+    room: roomOf(wired.registry, { ...process.env, ...settings, ...env }),
+  });
   await built.app.ready();
   const conformity = holdToDocument(built.app);
   await built.directory.start(config.SALES_REFRESH_MS);
