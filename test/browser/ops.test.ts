@@ -89,10 +89,12 @@ describe.skipIf(noBrowser)('/ops', { timeout: 180_000 }, () => {
     await page.getByText('all checks hold', { exact: true }).waitFor({ timeout: 60_000 });
     await page.getByText('Its checks').click();
     await page.getByRole('cell', { name: 'gate_conserves' }).waitFor();
+    await page.getByText('Orders have changed since').waitFor();
     await page.getByLabel('Status').selectOption('PAID');
     await page.getByRole('button', { name: 'Search' }).click();
     const rows = page.getByRole('region', { name: 'Reservations, table' }).getByRole('row');
     await expect.poll(() => rows.count(), PATIENTLY).toBeGreaterThan(2);
+    await page.getByText(/^as of /).waitFor();
     for (const what of ['create', 'pause', 'resume']) {
       await page
         .getByRole('region', { name: 'Admin journal' })

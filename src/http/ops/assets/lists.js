@@ -9,10 +9,7 @@ function pages(place, label, heads, cells, load) {
     const show = async (before) => {
       const { items, next } = await load(before);
       rows.push(...items.map(cells));
-      const shown =
-        rows.length === 0
-          ? make('p', { class: 'quiet' }, `none at ${new Date().toLocaleTimeString('en-GB')}`)
-          : table(label, heads, rows);
+      const shown = rows.length === 0 ? make('p', { class: 'quiet' }, 'none') : table(label, heads, rows);
       place.replaceChildren(shown);
       if (next === null) return;
       const more = make('button', { type: 'button', class: 'plain more' }, 'Older ones');

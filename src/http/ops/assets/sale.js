@@ -15,7 +15,20 @@ const KINDS = [
 export async function showSale(saleId, may) {
   let sale;
   const form = $('search');
-  const search = reservations($('reservations'), saleId, () => Object.fromEntries(new FormData(form)));
+  const found = reservations($('reservations'), saleId, () => Object.fromEntries(new FormData(form)));
+  // A list that grew while it is read would push away what is below it: it says that it is old instead.
+  let listed = '';
+  const search = async () => {
+    await found();
+    listed = '';
+    write('reservations-age', `as of ${new Date().toLocaleTimeString('en-GB')}`);
+  };
+  const showAge = ({ ledger }) => {
+    if (!ledger) return;
+    const now = JSON.stringify(ledger.byStatus);
+    listed ||= now;
+    if (listed !== now) write('reservations-age', 'Orders have changed since: Search shows them.');
+  };
   const entries = journal($('journal'), saleId);
   const told = (work) => work().catch((error) => say(error.message));
   form.addEventListener('submit', (event) => {
@@ -51,6 +64,7 @@ export async function showSale(saleId, may) {
     }
     showFigures(figures);
     showAgainst(figures);
+    showAge(figures);
     plot(add, figures);
     const { journal: now } = figures;
     if (now && seen.newest !== undefined && now.newest !== seen.newest) void told(entries);
