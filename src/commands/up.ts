@@ -40,7 +40,7 @@ export async function upCommand(): Promise<number> {
     );
   try {
     // The keeper last: it would open the gate of the new sale as well, and whoever comes second is refused.
-    return await runUntilSignal('up', [startApi, startWork, startKeep, sample(own, where, config)], {
+    return await runUntilSignal('up', [startApi, startWork, sample(own, where, config), startKeep], {
       ...config,
       PAYMENT_PROVIDER_URL: url,
     });
