@@ -44,10 +44,12 @@ function scaleFor({ bucketMs, buckets }: Course, most: number, unit: string): Sc
 }
 
 const picture = (title: string, content: Html) =>
-  markup`<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img">
-    <title>${title}</title>
-    ${content}
-  </svg>`;
+  markup`<div class="wide">
+    <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img">
+      <title>${title}</title>
+      ${content}
+    </svg>
+  </div>`;
 const colour = (n: number) => `var(--c${Math.min(n, COLOURS - 1)})`;
 const key = (names: string[]) =>
   markup`<ul class="key">

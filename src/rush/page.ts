@@ -22,8 +22,8 @@ p, .note { margin: .25rem 0; color: var(--soft); }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .3rem .75rem .3rem 0; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: break-word; }
-th { font-weight: 600; color: var(--soft); } td.n, th.n { text-align: right; white-space: nowrap; }
-svg { display: block; width: 100%; height: auto; font: 12px system-ui, sans-serif; }
+th { font-weight: 600; color: var(--soft); } td.n, th.n { text-align: right; } th.n { white-space: nowrap; }
+svg { display: block; width: 100%; min-width: 36rem; height: auto; font: 12px system-ui, sans-serif; }
 svg text { fill: var(--soft); } .axis { stroke: var(--line); }
 .key { display: flex; flex-wrap: wrap; gap: .25rem 1rem; margin: .25rem 0; padding: 0; list-style: none; }
 .key i { display: inline-block; width: .8em; height: .8em; border-radius: .2em; margin-right: .4em; }
@@ -123,15 +123,15 @@ function table(head: string[], rows: Cell[][]): Html {
 
 function audit(report: AuditReport | null): Html {
   if (report === null) return raw('');
-  const rows = report.checks.map(({ name, saleId = '', looked, broken }) => [
-    ...[name, saleId, looked.toLocaleString('en-US')],
+  const rows = report.checks.map(({ name, looked, broken }) => [
+    ...[name, looked.toLocaleString('en-US')],
     broken === 0 ? 'holds' : `BROKEN ${broken.toLocaleString('en-US')}×`,
   ]);
-  const unjudged = report.unjudged.map(({ what, why }) => [what, '', '', `not judged: ${why}`]);
+  const unjudged = report.unjudged.map(({ what, why }) => [what, '', `not judged: ${why}`]);
   return markup`<section>
     <h2>The audit: ${report.verdict}</h2>
     <p>It trusts nobody’s own word: it reads both stores, recomputes, and compares.</p>
-    ${table(['check', 'sale', 'looked at', ''], [...rows, ...unjudged])}
+    ${table(['check', 'looked at', ''], [...rows, ...unjudged])}
   </section>`;
 }
 
