@@ -22,7 +22,6 @@ export async function run(args, say) {
     const host = process.env.HOST || '127.0.0.1';
     await untilReady(up, `http://${['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host}:${port}`);
     ready = true;
-    say('Stop with Ctrl-C.');
     return await up.done;
   });
   return ready && code > 128 ? 0 : code;

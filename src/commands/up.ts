@@ -60,7 +60,8 @@ function sample(own: string, provider: string, { SHOP_SAMPLE, OPS_ROOM, ADMIN_TO
       `API       ${own}\nOpenAPI   ${own}/openapi.json\ndocs      ${own}/docs\n` +
         (OPS_ROOM && ADMIN_TOKEN.length > 0 ? `ops room  ${own}/ops (sign in with ADMIN_TOKEN)\n` : '') +
         `provider  ${provider}\nsale      ${own}/sales/${SAMPLE}\n` +
-        (SHOP_SAMPLE ? `shop      ${own}/shop/${SAMPLE}\n` : ''),
+        (SHOP_SAMPLE ? `shop      ${own}/shop/${SAMPLE}\n` : '') +
+        'Stop with Ctrl-C.\n',
     );
     return { stop: () => Promise.resolve() };
   };
