@@ -2,7 +2,9 @@
 --
 -- KEYS  1 stock, 2 buyers, 3 holds, 4 unqueued, 5 sale
 -- ARGV  1 batch id, echoed so that a reply can be told to be this call's
---       then per buyer: user id, reservation id (minted by the caller: the same id again takes nothing), quantity
+--       2 reservation ids, one right after the other (minted by the caller: the same id again takes nothing)
+--       3 quantity that all want, or quantities separated by commas
+--       then per buyer: user id
 -- Reply { batch id, 'not_loaded' | 'loading' }, or
 --       { batch id, 'loaded', now (ms), stock after, generation, version, one entry per buyer ... } with an entry of
 --         'ok|' .. hold            won; or asked again with the same reservation id
@@ -30,10 +32,18 @@ local at = int(now)
 local times = '|' .. at .. '|' .. int(now + tonumber(s[6]) * 1000) .. '|'
 local terms = {} -- by quantity: what is promised, all but the id
 
-local users, count = {}, 0
-for i = 2, #ARGV, 3 do
-  count = count + 1
-  users[count] = ARGV[i]
+-- Columns, not an argument for each value: taking those in would cost a refusal more than all the rest of it.
+local users = { unpack(ARGV, 4) }
+local count = #users
+local ids, same_qty, quantities = ARGV[2], tonumber(ARGV[3]), {}
+if not same_qty then
+  for qty in string.gmatch(ARGV[3], '%d+') do quantities[#quantities + 1] = tonumber(qty) end
+end
+if #ids ~= count * ID_LENGTH or not same_qty and #quantities ~= count then
+  error('reserve: ' .. count .. ' buyers, but ids or quantities for more or fewer')
+end
+local function id_of(n)
+  return string.sub(ids, (n - 1) * ID_LENGTH + 1, n * ID_LENGTH)
 end
 local holds_already = redis.call('SMISMEMBER', BUYERS, unpack(users))
 
@@ -44,17 +54,17 @@ for n = 1, count do
   local answer
   local hold = won[user]
   if hold then
-    answer = (hold_id(hold) == ARGV[3 * n] and 'ok|' or 'dup_unqueued|') .. hold
+    answer = (hold_id(hold) == id_of(n) and 'ok|' or 'dup_unqueued|') .. hold
   elseif holds_already[n] == 1 then
     hold = redis.call('HGET', HOLDS, user)
     if not hold then return { ARGV[1], 'not_loaded' } end -- a receipt without its hold: the gate lost something
-    if hold_id(hold) == ARGV[3 * n] then answer = 'ok|' .. hold
+    if hold_id(hold) == id_of(n) then answer = 'ok|' .. hold
     elseif redis.call('ZSCORE', UNQUEUED, user) then answer = 'dup_unqueued|' .. hold
     else answer = 'dup|' .. hold end
   elseif shut then
     answer = shut
   else
-    local qty = tonumber(ARGV[3 * n + 1])
+    local qty = same_qty or quantities[n]
     if qty > max then
       answer = 'qty_over_limit'
     elseif qty > left then
@@ -65,7 +75,7 @@ for n = 1, count do
         term = '|' .. int(qty) .. times .. int(price * qty) .. '|' .. currency
         terms[qty] = term
       end
-      hold = ARGV[3 * n] .. term
+      hold = id_of(n) .. term
       won[user] = hold
       left, units, wins = left - qty, units + qty, wins + 1
       winners[wins] = user

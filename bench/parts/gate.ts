@@ -1,6 +1,7 @@
 /** The gate alone: decisions per second of one Redis core, by batch, sold out and all winning. */
 import { randomUUID } from 'node:crypto';
 import type { Bench, Goal, Section } from '../bench.ts';
+import { reserveArgs } from '../../src/gate/gate.ts';
 import { gateKeys } from '../../src/gate/keys.ts';
 import { script } from '../../src/gate/scripts.ts';
 import { watch } from '../lib/cpu.ts';
@@ -150,7 +151,11 @@ async function open({ redis }: Bench, saleId: string, total: number): Promise<vo
   await script('open').run(redis, gateKeys(saleId), ['begin', 1]);
   const answer = await script('open').run(redis, gateKeys(saleId), ['open', 1, ...settings]);
   if (answer !== 'opened') throw new Error(`the gate did not open: ${String(answer)}`);
-  await script('reserve').run(redis, gateKeys(saleId), ['load', 'nobody', randomUUID(), 2]); // over the limit: loads the script
+  await script('reserve').run(
+    redis,
+    gateKeys(saleId),
+    reserveArgs('load', [{ userId: 'nobody', reservationId: randomUUID(), qty: 2 }]),
+  ); // over the limit: loads the script
 }
 
 /** Calls of different buyers each; the batch id is the mark by which replies are counted. */
@@ -158,7 +163,11 @@ function prepare(saleId: string, calls: number, batch: number): Buffer[] {
   const { sha1 } = script('reserve');
   const keys = gateKeys(saleId);
   return Array.from({ length: calls }, (_, n) => {
-    const buyers = Array.from({ length: batch }, (__, m) => [`buyer-${n * batch + m}`, randomUUID(), 1]).flat();
-    return encode(['EVALSHA', sha1, keys.length, ...keys, MARKER, ...buyers]);
+    const buyer = (m: number) => ({ userId: `buyer-${n * batch + m}`, reservationId: randomUUID(), qty: 1 });
+    const args = reserveArgs(
+      MARKER,
+      Array.from({ length: batch }, (__, m) => buyer(m)),
+    );
+    return encode(['EVALSHA', sha1, keys.length, ...keys, ...args]);
   });
 }

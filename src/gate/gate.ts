@@ -111,9 +111,8 @@ export class Gate {
 
   async #reserveBatch(saleId: string, batch: Asking[], timeoutMs: number): Promise<Outcome[]> {
     const batchId = batch[0]?.reservationId ?? '';
-    const args = batch.flatMap(({ userId, reservationId, qty }) => [userId, reservationId, qty]);
     const sentAt = performance.now();
-    const reply = await this.#run('reserve', saleId, ReserveReply, [batchId, ...args], timeoutMs);
+    const reply = await this.#run('reserve', saleId, ReserveReply, reserveArgs(batchId, batch), timeoutMs);
     gateCallSeconds.observe((performance.now() - sentAt) / 1000);
     gateCallBuyers.observe(batch.length);
     const [echo, presence, , stock, generation, version, ...answers] = reply;
@@ -333,6 +332,15 @@ export class Gate {
 
 /** Scripts after which there may be more to sell than was seen. */
 const MOVES_STOCK = new Set(['release', 'settle', 'configure', 'open']);
+
+/** The arguments of reserve.lua: the buyers in order, and what they ask for in columns beside them. */
+export function reserveArgs(batchId: string, batch: Asking[]): string[] {
+  const quantities = batch.map(({ qty }) => qty);
+  const [first] = quantities;
+  const same = quantities.every((qty) => qty === first);
+  const ids = batch.map(({ reservationId }) => reservationId).join('');
+  return [batchId, ids, same ? String(first) : quantities.join(','), ...batch.map(({ userId }) => userId)];
+}
 
 const pairs = (receipts: Receipt[]) => receipts.flatMap(({ userId, reservationId }) => [userId, reservationId]);
 

@@ -9,7 +9,7 @@ const redis = ownRedis();
 const given = [...inOrder(settings({ settings: 9, total: 20 })), 'ask'];
 /** Every script with arguments that would make it write, given ann's hold. */
 const CALLS: Record<string, (hold: string) => (string | number)[]> = {
-  reserve: () => ['batch', 'bob', randomUUID(), 1],
+  reserve: () => ['batch', randomUUID(), 1, 'bob'],
   queued: (hold) => ['ann', idOf(hold)],
   unqueued: () => ['', 0, 10],
   release: (hold) => ['', 'ann', idOf(hold)],

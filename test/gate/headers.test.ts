@@ -67,8 +67,9 @@ describe('the comparison itself notices', () => {
     differs('reserve', header.replace('1 stock, 2 buyers', '1 buyers, 2 stock'), body));
   test('an argument that the header lacks', () => differs('open', openHeader.replace(', 11 currency', ''), openBody));
   test('an argument that the script lacks', () => differs('open', openHeader, openBody.replace('ARGV[9]', '0')));
-  test('one more argument per buyer', () => differs('reserve', header.replace('user id,', 'user id, shop,'), body));
-  test('another stride', () => differs('reserve', header, body.replace('#ARGV, 3', '#ARGV, 4')));
+  test('one more argument per buyer', () => differs('reserve', header.replace('user id', 'user id, shop'), body));
+  test('another first buyer', () => differs('reserve', header, body.replace('unpack(ARGV, 4)', 'unpack(ARGV, 5)')));
+  test('another stride', () => differs('open', openHeader, openBody.replace('#ARGV, 2', '#ARGV, 3')));
   test('a reply that the header lacks', () => differs('reserve', header.replace("'qty_over_limit' | ", ''), body));
   test('a reply that the script lacks', () =>
     differs('reserve', header, body.replaceAll("'qty_over_limit'", "'ended'")));

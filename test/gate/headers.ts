@@ -58,11 +58,12 @@ export function used(name: string, body: string, common: string): Shape {
     from: Number(from),
     each: Number(each ?? 1),
   }));
+  const rests = [...body.matchAll(/\{ unpack\(ARGV, (\d+)\) \}/g)].map(([, from]) => ({ from: Number(from), each: 1 }));
   return {
     name,
     keys: names.map((key, n) => `${n + 1} ${key.toLowerCase()}`),
     fixed: unique([...body.matchAll(/ARGV\[(\d+)\]/g)].map(([, n]) => Number(n))),
-    repeats: [...takes, ...loops].filter((one, n, all) => all.findIndex((other) => same(one, other)) === n),
+    repeats: [...takes, ...loops, ...rests].filter((one, n, all) => all.findIndex((other) => same(one, other)) === n),
     replies: unique([
       ...[...calls.matchAll(/'([a-z_]+)\|?'/g)].map(([, word]) => word ?? ''),
       ...(/return \{ (?:ARGV\[1\], )?here \}/.test(body) ? ['not_loaded', 'loading'] : []),

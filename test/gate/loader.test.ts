@@ -55,7 +55,7 @@ test('SCRIPT FLUSH between calls is not noticed, and costs one resend', async ()
   const hold = await probe.win('ann');
   expect(await known('reserve')).toBe(1);
   for (const [name, ...args] of [
-    ['reserve', 'batch', 'bob', '00000000-0000-4000-8000-000000000001', 1],
+    ['reserve', 'batch', '00000000-0000-4000-8000-000000000001', 1, 'bob'],
     ['queued', 'ann', hold.slice(0, 36)],
     ['release', '', 'ann', hold.slice(0, 36)],
   ] as const) {

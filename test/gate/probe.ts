@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { expect } from 'vitest';
+import { reserveArgs } from '../../src/gate/gate.ts';
 import { gateKeys } from '../../src/gate/keys.ts';
 import { script } from '../../src/gate/scripts.ts';
 
@@ -139,8 +140,9 @@ export class Probe {
   /** Each buyer's answer, in order; or why nothing was decided. */
   async reserve(...asked: Asked[]): Promise<string[]> {
     const batch = randomUUID();
-    const args = asked.flatMap(({ user, id = randomUUID(), qty = 1 }) => [user, id, qty]);
-    const [echo, presence, , stock, , , ...answers] = (await this.call('reserve', batch, ...args)) as string[];
+    const asking = asked.map(({ user, id = randomUUID(), qty = 1 }) => ({ userId: user, reservationId: id, qty }));
+    const reply = (await this.call('reserve', ...reserveArgs(batch, asking))) as string[];
+    const [echo, presence, , stock, , , ...answers] = reply;
     expect(echo).toBe(batch);
     if (presence !== 'loaded') return [String(presence)];
     expect(stock).toBe((await this.read()).stock);

@@ -136,6 +136,30 @@ describe('batches', () => {
     expect(await probe.read()).toMatchObject({ stock: 8, held: 2 });
   });
 
+  test.each([
+    ['all want as many', (_n: number) => 2],
+    ['each wants as many as they like', (n: number) => 1 + (n % 3)],
+  ])('each gets the id and the quantity that is theirs: %s', async (_, qtyOf) => {
+    const probe = await opened({ total: 1000 });
+    const asked = Array.from({ length: 30 }, (__, n) => ({ user: `u${n}`, id: randomUUID(), qty: qtyOf(n) }));
+    const answers = await probe.reserve(...asked);
+    const got = answers.map((answer) => answer.split('|').slice(1, 3));
+    expect(got).toEqual(asked.map(({ id, qty }) => [id, String(qty)]));
+  });
+
+  test.each([
+    ['an id too few', [randomUUID(), '1', 'ann', 'bob']],
+    ['an id too many', [randomUUID() + randomUUID(), '1', 'ann']],
+    ['an id that is none', ['no-uuid', '1', 'ann']],
+    ['a quantity too few', [randomUUID() + randomUUID() + randomUUID(), '1,2', 'ann', 'bob', 'cleo']],
+    ['a quantity too many', [randomUUID() + randomUUID(), '1,2,3', 'ann', 'bob']],
+  ])('%s: an error, and nothing changed', async (_, args) => {
+    const probe = await opened();
+    const before = await probe.dump();
+    await expect(probe.call('reserve', 'batch', ...args)).rejects.toThrow(/ids or quantities for more or fewer/);
+    expect(await probe.dump()).toEqual(before);
+  });
+
   test('one that was repeated within a batch is one and the same', async () => {
     const probe = await opened();
     const id = randomUUID();
