@@ -36,11 +36,14 @@ afterAll(async () => {
   await stores.drop();
 });
 
+/** Over all troubles: a Redis that answers at once may never be seen with anything waiting. */
+let watched = 0;
+
 function expectBounded({ longest }: Pick<Awaited<ReturnType<typeof underFire>>, 'longest'>): void {
   expect(longest.batcher).toBeLessThanOrEqual(PENDING);
   // One batch at a time per sale and kind of call, and those that were given up until the connection is.
   expect(longest.redis).toBeLessThanOrEqual(16);
-  expect(longest.redis, 'it was watched').toBeGreaterThan(0);
+  watched = Math.max(watched, longest.redis);
 }
 
 type Trouble = { what: string; told: Parameters<typeof expectAnswered>[2]; make: (fire: Fire) => Promise<unknown> };
@@ -144,6 +147,10 @@ test.each(troubles)('$what', { timeout: 60_000 }, async ({ told, make }) => {
   expectAnswered(house, fired.answers, told);
   expectBounded(fired);
   await expectNothingLost(house, saleId, fired.answers);
+});
+
+test('what waits for Redis was really looked at', () => {
+  expect(watched).toBeGreaterThan(0);
 });
 
 test(
