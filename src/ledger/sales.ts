@@ -1,5 +1,5 @@
 /** Sales in the ledger: settings with their version, stock, fences, and listings for whoever ships. */
-import { lockSales, REFUND_OF_O, type Order } from './orders.ts';
+import { columns, lockSales, REFUND_OF_O, toOrder, type Order, type OrderRow } from './orders.ts';
 import type { Sale, SaleSettings } from '../domain/sale.ts';
 import type { Hold, OrderStatus } from '../domain/reservation.ts';
 import { query, type Queryable } from './db.ts';
@@ -143,10 +143,7 @@ export async function soldOutSales(db: Queryable, saleIds: string[]): Promise<So
 const ORDERS = {
   name: 'list-orders',
   text: `
-    select reservation_id as "reservationId", sale_id as "saleId", user_id as "userId", qty, amount, currency, status,
-      reason, (extract(epoch from reserved_at) * 1000)::bigint as "reservedAt",
-      (extract(epoch from expires_at) * 1000)::bigint as "expiresAt", changed_xid::text as xid,
-      units_returned as "unitsReturned", ${REFUND_OF_O} as refund
+    select ${columns('o')}, ${REFUND_OF_O} as refund, changed_xid::text as xid
     from sale_orders o
     where sale_id = $1 and status = $2 and changed_xid < pg_snapshot_xmin(pg_current_snapshot())
       and (changed_xid, reservation_id) > ($3::text::xid8, $4::uuid)
@@ -161,7 +158,7 @@ export async function listOrders(
   db: Queryable,
   { saleId, status, after, limit }: { saleId: string; status: OrderStatus; after: Cursor; limit: number },
 ): Promise<{ orders: Order[]; next: Cursor | null }> {
-  const rows = await query<Order & { xid: string }>(db, ORDERS, [
+  const rows = await query<OrderRow & { xid: string }>(db, ORDERS, [
     saleId,
     status,
     after.xid,
@@ -170,8 +167,8 @@ export async function listOrders(
   ]);
   const last = rows.at(-1);
   return {
-    orders: rows.map(({ xid: _, ...order }) => order),
-    next: last ? { xid: last.xid, reservationId: last.reservationId } : null,
+    orders: rows.map(toOrder),
+    next: last ? { xid: last.xid, reservationId: last.reservation_id } : null,
   };
 }
 

@@ -1,16 +1,13 @@
 /** What a person who looks after a sale asks the ledger: whose order is that, and how far behind the gate is it. */
 import type { OrderStatus } from '../domain/reservation.ts';
 import { query, type Queryable } from './db.ts';
-import { REFUND_OF_O, type Order } from './orders.ts';
+import { columns, REFUND_OF_O, toOrder, type Order, type OrderRow } from './orders.ts';
 import type { Cursor } from './sales.ts';
 
 const SEARCH = {
   name: 'search-orders',
   text: `
-    select reservation_id as "reservationId", sale_id as "saleId", user_id as "userId", qty, amount, currency, status,
-      reason, (extract(epoch from reserved_at) * 1000)::bigint as "reservedAt",
-      (extract(epoch from expires_at) * 1000)::bigint as "expiresAt", changed_xid::text as xid,
-      units_returned as "unitsReturned", ${REFUND_OF_O} as refund
+    select ${columns('o')}, ${REFUND_OF_O} as refund, changed_xid::text as xid
     from sale_orders o
     where sale_id = $1 and status = any($2) and starts_with(user_id, $3)
       and ($4::text is null or (changed_xid, reservation_id) < ($4::text::xid8, $5::uuid))
@@ -28,11 +25,11 @@ export async function searchOrders(
 ): Promise<{ orders: Order[]; next: Cursor | null }> {
   const { saleId, statuses, buyer, before, limit } = wanted;
   const values = [saleId, statuses, buyer, before?.xid ?? null, before?.reservationId ?? null, limit];
-  const rows = await query<Order & { xid: string }>(db, SEARCH, values);
+  const rows = await query<OrderRow & { xid: string }>(db, SEARCH, values);
   const last = rows.length === limit ? rows.at(-1) : undefined;
   return {
-    orders: rows.map(({ xid: _, ...order }) => order),
-    next: last ? { xid: last.xid, reservationId: last.reservationId } : null,
+    orders: rows.map(toOrder),
+    next: last ? { xid: last.xid, reservationId: last.reservation_id } : null,
   };
 }
 

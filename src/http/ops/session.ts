@@ -12,6 +12,7 @@ import { errors, jwtVerify, SignJWT } from 'jose';
 import type { Config } from '../../config.ts';
 import type { Actor } from '../../ledger/journal.ts';
 import { tokenIn } from '../auth.ts';
+import { isFromOwnPage } from '../origin.ts';
 import { Problem } from '../problem.ts';
 import { requestId } from '../request-id.ts';
 
@@ -97,11 +98,9 @@ export class Sessions {
   }
 }
 
-/** Browsers say it by Sec-Fetch-Site where the address can be trusted, and by Origin elsewhere. @throws {Problem} */
-function fromHere({ headers, host }: FastifyRequest): void {
-  const { 'sec-fetch-site': site, origin } = headers;
-  const elsewhere = typeof site === 'string' ? site !== 'same-origin' : origin !== undefined && hostOf(origin) !== host;
-  if (elsewhere) throw new Problem('csrf_token_wrong', 'The request comes from another site’s page.');
+/** @throws {Problem} `csrf_token_wrong` */
+function fromHere(request: FastifyRequest): void {
+  if (isFromOwnPage(request) === false) {
+    throw new Problem('csrf_token_wrong', 'The request comes from another site’s page.');
+  }
 }
-
-const hostOf = (origin: string) => URL.parse(origin)?.host;

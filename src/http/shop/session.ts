@@ -34,7 +34,7 @@ export function keepSession(reply: FastifyReply, session: Session): void {
   void reply.setCookie(COOKIE, JSON.stringify(session), {
     signed: true,
     httpOnly: true,
-    // A link from elsewhere shows the buyer their hold; what changes something is checked besides (origin.ts).
+    // A link from elsewhere shows the buyer their hold; what changes something is checked besides (../origin.ts).
     sameSite: 'lax',
     secure: 'auto',
     path: '/shop',

@@ -11,10 +11,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { SaleId } from '../../domain/reservation.ts';
 import type { Api } from '../app.ts';
+import { isFromOwnPage } from '../origin.ts';
+import { Problem } from '../problem.ts';
 import { jsonSchema, SaleParams } from '../schemas.ts';
 import { asked, clientOf } from './calls.ts';
 import { reservationEvents } from './events.ts';
-import { fromOwnPage } from './origin.ts';
 import { ASSETS, NO_SUCH_SALE, shopPage } from './page.ts';
 import { pay } from './pay.ts';
 import { keepSession, newSession, sessionOf, withHold } from './session.ts';
@@ -82,8 +83,9 @@ export async function shopRoutes(scope: FastifyInstance, { config }: Pick<Api, '
 /** Without a cookie every press would be somebody else's. */
 const NO_COOKIES: View = { sale: null, reservation: null, lost: false, refused: { code: 'no_cookies' } };
 
+/** Another site must not press for a buyer. */
 const own = (request: FastifyRequest, _reply: FastifyReply, done: () => void) => {
-  fromOwnPage(request);
+  if (isFromOwnPage(request) !== true) throw new Problem('forbidden', 'this is for the shop’s own page');
   done();
 };
 
