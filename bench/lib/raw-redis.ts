@@ -31,6 +31,8 @@ export async function sendAll(
   await once(socket, 'connect');
   if (pathname.length > 1) socket.write(encode(['SELECT', pathname.slice(1)]));
   const wanted = Buffer.from(marker);
+  /** Of what was read: as much as may be the beginning of a mark or of an error that the next part ends. */
+  const kept = Math.max(wanted.length, ERROR.length) - 1;
   let rest: Buffer = LINE_END; // as if a reply had come before
   let [sent, answered] = [0, 0];
   const send = () => {
@@ -49,7 +51,7 @@ export async function sendAll(
         answered += 1;
         from = at + wanted.length;
       }
-      rest = text.subarray(Math.max(from, text.length - wanted.length + 1));
+      rest = text.subarray(Math.max(from, text.length - kept));
       if (answered === calls) resolve();
       else send();
     });
