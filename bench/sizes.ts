@@ -3,7 +3,10 @@
 export const FULL = {
   quick: false,
   /** The rush: buyers, units, rounds over few and over many connections. */
-  rush: { buyers: 20_000, units: 100, rounds: 3, connections: 200, manyRounds: 1, manyConnections: 19_000 },
+  rush: {
+    ...{ buyers: 20_000, units: 100, rounds: 3, againForMs: 1_500, connections: 200, profiled: 5 },
+    ...{ manyRounds: 1, manyConnections: 19_000 },
+  },
   refusal: { requests: 20_000, rounds: 11, profiled: 60_000 },
   gate: { batches: [1, 16, 64, 256, 1024], decisions: 400_000, perRequest: 60_000, rounds: 3 },
   ledger: { orders: 20_000, plain: 3_000, queued: 10_000, queuedPlain: 1_500, batch: 500, rounds: 2 },
@@ -17,7 +20,10 @@ export type Sizes = typeof FULL;
 
 export const QUICK: Sizes = {
   quick: true,
-  rush: { buyers: 2_000, units: 100, rounds: 1, connections: 100, manyRounds: 1, manyConnections: 1_000 },
+  rush: {
+    ...{ buyers: 2_000, units: 100, rounds: 1, againForMs: 0, connections: 100, profiled: 1 },
+    ...{ manyRounds: 1, manyConnections: 1_000 },
+  },
   refusal: { requests: 4_000, rounds: 2, profiled: 5_000 },
   gate: { batches: [1, 16, 256], decisions: 20_000, perRequest: 4_000, rounds: 1 },
   ledger: { orders: 2_000, plain: 300, queued: 500, queuedPlain: 100, batch: 500, rounds: 1 },

@@ -14,6 +14,8 @@ export class Overloaded extends Error {}
 export class TooLate extends Error {}
 
 export type BatcherOptions<T, R> = {
+  /** What is known of a waiting item meanwhile, so that it needs no call; undefined if nothing is. */
+  known?: (item: T) => R | undefined;
   /** Makes the call. Answers one result per item, in the items' order; a result that is an Error fails that item alone. */
   call: (items: T[], timeoutMs: number) => Promise<(R | Error)[]>;
   /** Items per call at most. */
@@ -75,10 +77,13 @@ export class Batcher<T, R> {
       const now = performance.now();
       const batch: Waiting<T, R>[] = [];
       for (const waiting of this.#waiting.splice(0, this.#options.size)) {
-        if (waiting.deadline > now) batch.push(waiting);
+        const known = this.#options.known?.(waiting.item);
+        if (known !== undefined) waiting.resolve(known);
+        else if (waiting.deadline > now) batch.push(waiting);
         else waiting.reject(new TooLate('the deadline passed before its turn came'));
       }
       if (batch.length > 0) void this.#send(batch, now);
+      else if (this.#waiting.length > 0) return this.#schedule(); // thousands who are told at once would hold up all else
     }
     if (this.#waiting.length === 0 && this.#calls === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }

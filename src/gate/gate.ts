@@ -97,6 +97,7 @@ export class Gate {
     let batcher = this.#reserving.get(saleId);
     if (!batcher) {
       batcher = new Batcher({
+        known: ({ userId, qty }) => this.#latch.known(saleId, userId, qty),
         call: (batch, timeoutMs) => this.#reserveBatch(saleId, batch, timeoutMs),
         size: this.#options.batch,
         inFlight: 1,

@@ -57,7 +57,9 @@ test('a profile: the function that took the time is named first, in microseconds
     const code = `function hot() { ${burning(300)} } hot();`;
     const child = spawn(process.execPath, ['--cpu-prof', `--cpu-prof-dir=${folder}`, '-e', code]);
     await once(child, 'exit');
-    const { functions, total } = summarise(folder, { from: 0, to: Infinity }, 1000);
+    const { functions, parts, total } = summarise(folder, [{ from: 0, to: Infinity }], 1000);
+    expect(parts.reduce((sum, { us }) => sum + us, 0)).toBeCloseTo(total);
+    expect(summarise(folder, [{ from: 0, to: 1 }], 1000).total).toBe(0);
     expect(functions.slice(0, 3).some(({ what }) => /hot|cpuUsage/.test(what))).toBe(true);
     expect(total).toBeGreaterThan(200);
   } finally {

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Gate } from '../../src/gate/gate.ts';
 import { gateKeys } from '../../src/gate/keys.ts';
 import { privateRedis } from '../support/servers.ts';
 import { freshStores, type Stores } from '../support/stores.ts';
@@ -175,6 +176,26 @@ describe('what it costs Redis', () => {
     expect(refused).toBe(4000);
     // Somebody looks after three quarters of a period.
     expect((await calls()) - before).toBeLessThanOrEqual(sellers.length * (periods / 0.75 + 1));
+  });
+
+  test('thousands who press before it is sold out: who waits when that is known is refused without a call', async () => {
+    const saleId = randomUUID();
+    expect((await seller(0).put(saleId, { total: 3 })).status).toBe(201);
+    const errors: unknown[] = [];
+    const latch = { periodMs: 600_000, holders: 10, onError: (error: unknown) => errors.push(error) };
+    const gate = new Gate(redis, { timeoutMs: 10_000, batch: 10, pending: 5000, latch });
+    const press = (userId: string) =>
+      gate.reserve(saleId, { userId, reservationId: randomUUID(), qty: 1 }, performance.now() + 60_000);
+    const buyers = Array.from({ length: 3000 }, newBuyer);
+    const before = await calls();
+    const outcomes = (await Promise.all(buyers.map(press))).map(({ outcome }) => outcome);
+    const spent = (await calls()) - before;
+    expect(outcomes).toEqual([...Array<string>(3).fill('ok'), ...Array<string>(2997).fill('sold_out')]);
+    expect(spent).toBeLessThan(30); // of 300 if all were asked for
+    expect(await Promise.all(buyers.slice(0, 3).map(press))).toEqual(
+      Array(3).fill(expect.objectContaining({ outcome: 'dup' })),
+    );
+    expect(errors).toEqual([]);
   });
 
   test('more holders than the bound: the gate is asked, in batches, and is always right', async () => {

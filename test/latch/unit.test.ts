@@ -107,6 +107,24 @@ describe('what it refuses', () => {
   });
 });
 
+describe('whoever waits for a call when the latch closes', () => {
+  test('is told what it knows; not one who holds, nor more than was refused', async () => {
+    const { latch } = await latched(soldOut(), 'holder');
+    expect(latch.known(SALE, 'u', 1)).toEqual(SOLD_OUT);
+    expect(latch.known(SALE, 'holder', 1)).toBeUndefined();
+    expect(latch.known(SALE, 'u', 2)).toBeUndefined();
+    expect(latch.known('other', 'u', 1)).toBeUndefined();
+  });
+
+  test('is asked for when it is time to look, although somebody looks already: it may be that look itself', async () => {
+    const { latch } = await latched(soldOut({ sentAt: performance.now() - 0.8 * LONG_MS }));
+    const { ask } = gate();
+    void latch.reserve(SALE, 'looker', 1, ask);
+    expect(latch.refuses(SALE, 'u', 1)).toBe(true);
+    expect(latch.known(SALE, 'looker', 1)).toBeUndefined();
+  });
+});
+
 describe('the list of holders', () => {
   test('nothing is refused before it is there', async () => {
     const { latch, answer } = latchWith();
@@ -136,6 +154,22 @@ describe('the list of holders', () => {
     latch.see(SALE, soldOut({ version: 2 }));
     latch.see(SALE, soldOut({ version: 3 }));
     expect(reads).toHaveLength(1);
+  });
+
+  test('of too many holders is not asked for again before the gate has moved', async () => {
+    const { latch, reads, settle } = latchWith();
+    latch.see(SALE, soldOut());
+    reads.shift()?.resolve(undefined);
+    await settle();
+    latch.see(SALE, soldOut());
+    expect(reads).toHaveLength(0);
+    expect(latch.refuses(SALE, 'u', 1)).toBe(false);
+    latch.see(SALE, soldOut({ version: 2 }));
+    expect(reads).toHaveLength(1);
+    reads.shift()?.resolve({ of: 'g:2', users: new Set(['holder']) });
+    await settle();
+    expect(latch.refuses(SALE, 'u', 1)).toBe(true);
+    expect(latch.refuses(SALE, 'holder', 1)).toBe(false);
   });
 
   test('a list that was read too early, or too late, is of no use until the gate has said the same', async () => {

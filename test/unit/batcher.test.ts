@@ -65,6 +65,24 @@ describe('batches', () => {
     expect(await Promise.all([first, second])).toEqual([10, 20]);
   });
 
+  test('what is known meanwhile needs no call; others go as before, and not all are told in one turn', async () => {
+    const told = new Set<number>();
+    const { made, calls } = batcher({ known: (n) => (told.has(n) ? -n : undefined) });
+    const results = range(0, 12).map((n) => made.add(n, later()));
+    await turn();
+    for (const n of range(4, 11)) told.add(n);
+    calls[0]?.answer();
+    await turn();
+    expect(calls.map(({ items }) => items)).toEqual([[0, 1, 2], [3]]);
+    calls[1]?.answer();
+    await turn();
+    await turn();
+    expect(calls[2]?.items).toEqual([11]);
+    calls[2]?.answer();
+    expect(await Promise.all(results)).toEqual([0, 10, 20, 30, -4, -5, -6, -7, -8, -9, -10, 110]);
+    await made.drained();
+  });
+
   test('many at once lose none', async () => {
     const answered: number[] = [];
     const made = new Batcher<number, number>({
