@@ -74,7 +74,9 @@ describe('batches', () => {
     calls[0]?.answer();
     await turn();
     expect(calls.map(({ items }) => items)).toEqual([[0, 1, 2], [3]]);
+    const atEndOfTurn = new Promise<number>((resolve) => setImmediate(() => resolve(made.size)));
     calls[1]?.answer();
+    expect(await atEndOfTurn).toBe(3); // 6, 7 and 8 have been told
     await turn();
     await turn();
     expect(calls[2]?.items).toEqual([11]);
