@@ -7,7 +7,7 @@
 --       then per buyer: user id
 -- Reply { batch id, 'not_loaded' | 'loading' }, or
 --       { batch id, 'loaded', now (ms), stock after, generation, version, one entry per buyer ... } with an entry of
---         'ok|' .. hold            won; or asked again with the same reservation id
+--         hold, which begins with the reservation id: won; or asked again with the same reservation id
 --         'dup|' .. hold           already holds, and the hold is in the queue
 --         'dup_unqueued|' .. hold  already holds, and the hold must be sent first
 --         'paused' | 'not_started' | 'ended' | 'qty_over_limit' | 'sold_out'
@@ -54,11 +54,11 @@ for n = 1, count do
   local answer
   local hold = won[user]
   if hold then
-    answer = (hold_id(hold) == id_of(n) and 'ok|' or 'dup_unqueued|') .. hold
+    answer = (hold_id(hold) == id_of(n) and '' or 'dup_unqueued|') .. hold
   elseif holds_already[n] == 1 then
     hold = redis.call('HGET', HOLDS, user)
     if not hold then return { ARGV[1], 'not_loaded' } end -- a receipt without its hold: the gate lost something
-    if hold_id(hold) == id_of(n) then answer = 'ok|' .. hold
+    if hold_id(hold) == id_of(n) then answer = hold
     elseif redis.call('ZSCORE', UNQUEUED, user) then answer = 'dup_unqueued|' .. hold
     else answer = 'dup|' .. hold end
   elseif shut then
@@ -83,7 +83,7 @@ for n = 1, count do
       new_holds[2 * wins] = hold
       marks[2 * wins - 1] = at
       marks[2 * wins] = user
-      answer = 'ok|' .. hold
+      answer = hold
     end
   end
   reply[6 + n] = answer

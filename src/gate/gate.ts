@@ -124,9 +124,8 @@ export class Gate {
       this.#latch.see(saleId, undefined);
       return batch.map(() => ({ outcome: presence }));
     }
-    const outcomes = oneEach(batch, answers).map((answer, n) =>
-      parseAnswer(saleId, batch[n]?.userId ?? '', String(answer)),
-    );
+    oneEach(batch, answers);
+    const outcomes = batch.map((asking, n) => parseAnswer(saleId, asking, String(answers[n])));
     const seen = { sentAt, stock: Number(stock), generation: String(generation), version: Number(version) };
     this.#latch.see(saleId, { ...seen, soldOutUpTo: soldOutUpTo(batch, outcomes) });
     return outcomes;

@@ -39,14 +39,18 @@ export function readHold(saleId: string, userId: string, text: string): Hold {
   }
 }
 
-/** One buyer's answer of reserve.lua. @throws {GateUnavailable} */
-export function parseAnswer(saleId: string, userId: string, answer: string): Outcome {
+/** One buyer's answer of reserve.lua. @throws {GateUnavailable} also for another reservation than was asked for */
+export function parseAnswer(
+  saleId: string,
+  { userId, reservationId }: Pick<Hold, 'userId' | 'reservationId'>,
+  answer: string,
+): Outcome {
   const bar = answer.indexOf('|');
   const word = bar < 0 ? answer : answer.slice(0, bar);
   const hold = () => readHold(saleId, userId, answer.slice(bar + 1));
   switch (word) {
-    case 'ok':
-      return { outcome: 'ok', hold: hold() };
+    case reservationId:
+      return { outcome: 'ok', hold: readHold(saleId, userId, answer) };
     case 'dup':
       return { outcome: 'dup', hold: hold(), queued: true };
     case 'dup_unqueued':

@@ -137,7 +137,7 @@ export class Probe {
     return this.call('configure', '', ...inOrder(settings(but)), mode);
   }
 
-  /** Each buyer's answer, in order; or why nothing was decided. */
+  /** Each buyer's answer, in order, a win as `ok|hold`; or why nothing was decided. */
   async reserve(...asked: Asked[]): Promise<string[]> {
     const batch = randomUUID();
     const asking = asked.map(({ user, id = randomUUID(), qty = 1 }) => ({ userId: user, reservationId: id, qty }));
@@ -146,7 +146,7 @@ export class Probe {
     expect(echo).toBe(batch);
     if (presence !== 'loaded') return [String(presence)];
     expect(stock).toBe((await this.read()).stock);
-    return answers;
+    return answers.map((answer, n) => (answer.startsWith(`${asking[n]?.reservationId}|`) ? `ok|${answer}` : answer));
   }
 
   /** A gate with this many buyers who hold one unit each. @returns buyer, reservation id, buyer, … */

@@ -17,7 +17,7 @@ function gateThatAnswers(reply: unknown): Gate {
 
 const receipt = { userId: 'ann', reservationId: randomUUID() };
 const ask = (gate: Gate) => gate.reserve('s', { ...receipt, qty: 1 }, performance.now() + 10_000);
-const ok = `ok|${holdText()}`;
+const ok = holdText({ id: receipt.reservationId });
 const loaded = (batch: unknown, ...answers: unknown[]) => [batch, 'loaded', 1, 1, '1', '1', ...answers];
 
 test('what is right is taken', async () => {
@@ -30,8 +30,9 @@ test.each<[string, unknown]>([
   ['with an answer too few', loaded(ASKED)],
   ['with an answer too many', loaded(ASKED, ok, ok)],
   ['with a word that is none', loaded(ASKED, 'maybe')],
-  ['with a hold that is none', loaded(ASKED, 'ok|yes')],
-  ['with a hold whose quantity is none', loaded(ASKED, `ok|${holdText().replace('|1|', '|one|')}`)],
+  ['with a hold that is none', loaded(ASKED, `${receipt.reservationId}|yes`)],
+  ['with the hold of another reservation', loaded(ASKED, holdText())],
+  ['with a hold whose quantity is none', loaded(ASKED, ok.replace('|1|', '|one|'))],
   ['with nothing for the buyer', loaded(ASKED, null)],
   ['with another presence', [ASKED, 'live', ok]],
   ['that is empty', []],
