@@ -2,6 +2,7 @@
 import { closedGateCheckNames, gateCheckNames, strayGateCheckNames } from './gate-checks.ts';
 import { closedSaleCheck, ledgerChecks, unopenedSaleCheck } from './ledger-checks.ts';
 import { moneyChecks, strayOrderCheck } from './money-checks.ts';
+import { pageChecks } from './page-checks.ts';
 import type { AuditReport, SaleFigures } from './report.ts';
 import { announcedCheck, servedCheck } from './webhook-checks.ts';
 
@@ -11,7 +12,8 @@ const WIDTH = 100;
 export const rules: ReadonlyMap<string, string> = new Map([
   ...[...ledgerChecks, closedSaleCheck, unopenedSaleCheck].map(({ name, says }) => [name, says] as const),
   ...Object.entries({ ...gateCheckNames, ...closedGateCheckNames }),
-  ...[...moneyChecks, strayOrderCheck, announcedCheck, servedCheck].map(({ name, says }) => [name, says] as const),
+  ...[...moneyChecks, strayOrderCheck, ...pageChecks].map(({ name, says }) => [name, says] as const),
+  ...[announcedCheck, servedCheck].map(({ name, says }) => [name, says] as const),
   ...Object.entries(strayGateCheckNames),
 ]);
 
