@@ -52,10 +52,10 @@ function checksTable(checks: AuditReport['checks']): string[] {
     const looked = same.reduce((sum, check) => sum + check.looked, 0);
     const broken = same.reduce((sum, check) => sum + check.broken, 0);
     lines.push(
-      `${name.padEnd(34)}${String(looked).padStart(12)}${String(broken).padStart(12)}${broken > 0 ? '  BROKEN' : ''}`,
+      `${name.padEnd(36)}${String(looked).padStart(12)}${String(broken).padStart(12)}${broken > 0 ? '  BROKEN' : ''}`,
     );
   }
-  return [`${'check'.padEnd(34)}${'looked at'.padStart(12)}${'broken'.padStart(12)}`, ...lines];
+  return [`${'check'.padEnd(36)}${'looked at'.padStart(12)}${'broken'.padStart(12)}`, ...lines];
 }
 
 function describeBroken({ name, saleId, broken, examples }: AuditReport['checks'][number]): string[] {
