@@ -44,7 +44,7 @@ export const pageChecks: LedgerCheck[] = [
         from scoped where status is not null`,
   },
   {
-    // The keeper's rule is older than this look by its own pauses; what the provider has let expire is paid by nobody.
+    // One that the provider has let expire is paid by nobody; and a shop that changed its provider has nobody to close it.
     name: 'page_not_left_open',
     says: 'a page whose hold is paid or over is closed at the provider soon, while it could be paid on',
     sql: `with ${SCOPED_PAGES}

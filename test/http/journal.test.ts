@@ -181,6 +181,15 @@ describe('the shop’s endpoints of webhooks', () => {
   test('a change and its entry are one', async () => {
     const endpointId = newId();
     await call('PUT', endpointId, settings);
+    await call('POST', `${endpointId}/rotate`);
+    const { rows: written } = await api.db.query(
+      `select j.action, j.xid::text = case j.action when 'create' then e.xmin::text else s.xmin::text end as together
+       from admin_journal j join webhook_endpoints e using (endpoint_id)
+       join webhook_secrets s on s.endpoint_key = e.endpoint_key and s.until is null
+       where endpoint_id = $1 order by j.entry_id`,
+      [endpointId],
+    );
+    expect(written).toEqual(['create', 'rotate'].map((action) => ({ action, together: true })));
     const read = () =>
       api.db.query<object>('select * from webhook_endpoints join webhook_secrets using (endpoint_key)');
     const { rows: before } = await read();
