@@ -71,13 +71,16 @@ create table admin_journal (
   session text,
   request_id text,
   action text not null,
-  sale_id text not null,
+  sale_id text,
   outcome text not null,
   reason text,
   before jsonb,
   after jsonb,
+  endpoint_id text,
   constraint admin_journal_pkey PRIMARY KEY (entry_id),
-  constraint admin_journal_action_check CHECK ((action = ANY (ARRAY['create'::text, 'change'::text, 'resize'::text, 'pause'::text, 'resume'::text, 'end'::text, 'close'::text, 'refund'::text, 'audit'::text, 'rush'::text]))),
+  constraint about_a_sale_or_an_endpoint CHECK (((sale_id IS NULL) <> (endpoint_id IS NULL))),
+  constraint admin_journal_action_check CHECK ((action = ANY (ARRAY['create'::text, 'change'::text, 'resize'::text, 'pause'::text, 'resume'::text, 'end'::text, 'close'::text, 'refund'::text, 'audit'::text, 'rush'::text, 'delete'::text, 'rotate'::text, 'redeliver'::text]))),
+  constraint admin_journal_endpoint_id_check CHECK (((length(endpoint_id) >= 1) AND (length(endpoint_id) <= 64))),
   constraint admin_journal_outcome_check CHECK ((outcome = ANY (ARRAY['done'::text, 'refused'::text, 'failed'::text]))),
   constraint admin_journal_reason_check CHECK (((length(reason) >= 1) AND (length(reason) <= 2000))),
   constraint admin_journal_request_id_check CHECK (((length(request_id) >= 1) AND (length(request_id) <= 128))),
@@ -93,6 +96,7 @@ CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.admin_j
 comment on column admin_journal.xid is 'orders the listing so that a reader with a cursor misses nothing, as changed_xid does for orders';
 comment on column admin_journal.sale_id is 'no reference: a change of a sale that there is not is refused, and told';
 comment on column admin_journal.before is 'what was changed, as it was; after: as it became, or what an audit or a rush found';
+comment on column admin_journal.endpoint_id is 'no reference: an endpoint may be deleted, and what was done to it stays told';
 
 create table checkout_pages (
   reservation_id uuid not null,

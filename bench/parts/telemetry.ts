@@ -61,6 +61,12 @@ export async function telemetry(bench: Bench): Promise<Section> {
     for (const { target } of sides) await target.stop();
     collector.close();
   }
+  /** A winning press on this side, in shares of one with limits alone. */
+  const ofLimits = (name: string) => {
+    const winsOf = (side: string) => sides.find((each) => each.name === side)?.wins ?? [];
+    const limits = winsOf('limits');
+    return median(winsOf(name).map(({ cpu }, n) => cpu.server / (limits[n]?.cpu.server ?? Number.NaN)));
+  };
   const server = (all: Round[]) => (all.length === 0 ? '' : withSpread(all.map(({ cpu }) => cpu.server)));
   const bare = sides[0]?.refusals ?? [];
   const ofBare = ({ refusals }: Side) =>
@@ -87,6 +93,10 @@ export async function telemetry(bench: Bench): Promise<Section> {
         ...sides.map((side) => [side.name, server(side.refusals), `${digits(ofBare(side))} ×`, server(side.wins)]),
       ),
     ],
+    figures: {
+      'traced-win-times': digits(ofLimits('limits and traces')),
+      'sampled-win-times': digits(ofLimits('limits, one trace in a hundred')),
+    },
     raw,
   };
 }

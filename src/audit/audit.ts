@@ -12,6 +12,7 @@ import { closedSaleCheck, ledgerChecks, unopenedSaleCheck } from './ledger-check
 import { type LedgerArgs, type SaleRow, type Snapshot, withSnapshot } from './ledger.ts';
 import type { RedisPlace } from './redis.ts';
 import { moneyChecks, strayOrderCheck } from './money-checks.ts';
+import { pageChecks } from './page-checks.ts';
 import {
   type AuditReport,
   makeReport,
@@ -166,7 +167,8 @@ async function lookAtWhole(
 ): Promise<Look> {
   const results: Result[] = [];
   const args = ledgerArgs(options, options.saleId ?? null);
-  for (const check of options.saleId === undefined ? [...moneyChecks, strayOrderCheck, servedCheck] : moneyChecks) {
+  const ofNoSale = options.saleId === undefined ? [strayOrderCheck, servedCheck] : [];
+  for (const check of [...moneyChecks, ...pageChecks, ...ofNoSale]) {
     results.push(await ledger.check(check, args));
   }
   if (options.saleId !== undefined) return { figures: [], results, unjudged: [] };

@@ -2,6 +2,7 @@
 import { closedGateCheckNames, gateCheckNames, strayGateCheckNames } from './gate-checks.ts';
 import { closedSaleCheck, ledgerChecks, unopenedSaleCheck } from './ledger-checks.ts';
 import { moneyChecks, strayOrderCheck } from './money-checks.ts';
+import { pageChecks } from './page-checks.ts';
 import type { AuditReport, SaleFigures } from './report.ts';
 import { announcedCheck, servedCheck } from './webhook-checks.ts';
 
@@ -11,7 +12,8 @@ const WIDTH = 100;
 export const rules: ReadonlyMap<string, string> = new Map([
   ...[...ledgerChecks, closedSaleCheck, unopenedSaleCheck].map(({ name, says }) => [name, says] as const),
   ...Object.entries({ ...gateCheckNames, ...closedGateCheckNames }),
-  ...[...moneyChecks, strayOrderCheck, announcedCheck, servedCheck].map(({ name, says }) => [name, says] as const),
+  ...[...moneyChecks, strayOrderCheck, ...pageChecks].map(({ name, says }) => [name, says] as const),
+  ...[announcedCheck, servedCheck].map(({ name, says }) => [name, says] as const),
   ...Object.entries(strayGateCheckNames),
 ]);
 
@@ -50,10 +52,10 @@ function checksTable(checks: AuditReport['checks']): string[] {
     const looked = same.reduce((sum, check) => sum + check.looked, 0);
     const broken = same.reduce((sum, check) => sum + check.broken, 0);
     lines.push(
-      `${name.padEnd(34)}${String(looked).padStart(12)}${String(broken).padStart(12)}${broken > 0 ? '  BROKEN' : ''}`,
+      `${name.padEnd(36)}${String(looked).padStart(12)}${String(broken).padStart(12)}${broken > 0 ? '  BROKEN' : ''}`,
     );
   }
-  return [`${'check'.padEnd(34)}${'looked at'.padStart(12)}${'broken'.padStart(12)}`, ...lines];
+  return [`${'check'.padEnd(36)}${'looked at'.padStart(12)}${'broken'.padStart(12)}`, ...lines];
 }
 
 function describeBroken({ name, saleId, broken, examples }: AuditReport['checks'][number]): string[] {

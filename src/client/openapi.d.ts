@@ -815,7 +815,20 @@ export interface components {
     Journal: {
       entries: {
         /** @enum {string} */
-        action: 'create' | 'change' | 'resize' | 'pause' | 'resume' | 'end' | 'close' | 'refund' | 'audit' | 'rush';
+        action:
+          | 'create'
+          | 'change'
+          | 'resize'
+          | 'pause'
+          | 'resume'
+          | 'end'
+          | 'close'
+          | 'refund'
+          | 'audit'
+          | 'rush'
+          | 'delete'
+          | 'rotate'
+          | 'redeliver';
         after?: {
           [key: string]: unknown;
         };
@@ -824,12 +837,13 @@ export interface components {
         before?: {
           [key: string]: unknown;
         };
+        endpointId?: string;
         entryId: number;
         /** @enum {string} */
         outcome: 'done' | 'refused' | 'failed';
         reason?: string;
         requestId?: string;
-        saleId: string;
+        saleId?: string;
         session?: string;
         /** @enum {string} */
         who: 'token' | 'session' | 'command';

@@ -1,10 +1,10 @@
 /**
- * Files of the pages: read and compressed once, when somebody first asks for them, and then served from memory. The table
- * of the files is fixed, so that no path of a request ever becomes one of the file system.
+ * Files of the pages: read when the app is built, compressed when somebody first asks for them, and served from memory. The
+ * table of the files is fixed, so that no path of a request ever becomes one of the file system.
  */
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { extname } from 'node:path';
+import { readdirSync, readFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
@@ -53,6 +53,15 @@ export function sendAsset(
   );
   if (encoding) void reply.header('content-encoding', encoding);
   return reply.type(type).send(bodies()[encoding ?? 'identity']);
+}
+
+/** What a page asks for, as opposed to the pages themselves, which are filled in or depend on who asks. */
+const ASKED_FOR = ['.css', '.js', '.svg'];
+
+/** The scripts, styles and pictures of a folder, each under its name after the prefix. */
+export function assetsOf(folder: string, prefix: string): Record<string, Asset> {
+  const files = readdirSync(folder).filter((file) => ASKED_FOR.includes(extname(file)));
+  return Object.fromEntries(files.map((file) => [`${prefix}${file}`, asset(join(folder, file))]));
 }
 
 /** A route for each file. @param files path of the route → asset */

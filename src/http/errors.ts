@@ -7,6 +7,7 @@ import { StaleToken } from '../domain/outcomes.ts';
 import { GateUnavailable } from '../gate/gate.ts';
 import { LedgerUnavailable, sqlState } from '../ledger/db.ts';
 import { NothingToPay } from '../operations/checkout.ts';
+import { EndpointConflict } from '../operations/endpoints.ts';
 import { RefundConflict } from '../operations/refund.ts';
 import { SaleConflict } from '../operations/sales.ts';
 import type { Log } from '../operations/stores.ts';
@@ -30,7 +31,7 @@ const AWAY: [new (...args: never[]) => Error, ProblemCode][] = [
 ];
 
 /** Errors that carry their name, and words for the caller. */
-const NAMED = [SaleConflict, RefundConflict, NothingToPay, BadWebhook];
+const NAMED = [SaleConflict, RefundConflict, EndpointConflict, NothingToPay, BadWebhook];
 type Named = InstanceType<(typeof NAMED)[number]>;
 const isNamed = (error: unknown): error is Named => NAMED.some((kind) => error instanceof kind);
 

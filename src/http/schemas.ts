@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { Currency, OrderReason, OrderStatus, ReservationStatus, SaleId, UserId } from '../domain/reservation.ts';
 import { PaymentEvent } from '../domain/payment.ts';
 import { SalePhase } from '../domain/sale.ts';
+import { EndpointId } from '../domain/webhook.ts';
 import { journalActions } from '../ledger/journal.ts';
 import { examples, paymentEvent } from './examples.ts';
 import { problems } from './problem.ts';
@@ -107,7 +108,7 @@ export const JournalQuery = z.strictObject({
     .optional(),
   limit: OrdersQuery.shape.limit,
 });
-/** What it was and what it became: settings of a sale, a refunded order, what an audit or a rush found. */
+/** What it was and what it became: settings of a sale or an endpoint, a refunded order, what an audit or a rush found. */
 const Facts = z.record(z.string(), z.unknown()).optional();
 export const Journal = z
   .object({
@@ -119,7 +120,9 @@ export const Journal = z
         session: z.string().optional(),
         requestId: z.string().optional(),
         action: z.enum(journalActions),
-        saleId: SaleId,
+        /** What it is about: either of the two. */
+        saleId: SaleId.optional(),
+        endpointId: EndpointId.optional(),
         outcome: z.enum(['done', 'refused', 'failed']),
         reason: z.string().optional(),
         before: Facts,

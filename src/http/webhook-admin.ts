@@ -4,6 +4,7 @@ import type { z } from 'zod';
 import { whyNot } from '../domain/address.ts';
 import { DeliveryStatus, EndpointSettings, MAX_ENDPOINTS } from '../domain/webhook.ts';
 import { listDeliveries, redeliver, type Delivery } from '../ledger/deliveries.ts';
+import type { Actor, JournalAction } from '../ledger/journal.ts';
 import {
   deleteEndpoint,
   getEndpoint,
@@ -12,10 +13,12 @@ import {
   rotateSecret,
   type Endpoint,
 } from '../ledger/webhooks.ts';
+import { EndpointConflict } from '../operations/endpoints.ts';
+import { attempted } from '../operations/journal.ts';
 import type { Api } from './app.ts';
 import { bearerOnly } from './auth.ts';
+import { byToken } from './journal.ts';
 import { Problem } from './problem.ts';
-import { requestId } from './request-id.ts';
 import { jsonSchema } from './schemas.ts';
 import {
   Deliveries,
@@ -67,9 +70,11 @@ function settingsRoutes(app: FastifyInstance, api: Api, { adminsOnly, documented
       const { endpointId } = request.params;
       const refused = whyNot(request.body.url, config.WEBHOOKS_ALLOW_PRIVATE);
       if (refused !== undefined) throw new Problem('invalid_request', refused);
-      const put = await putEndpoint(stores.pool, endpointId, request.body);
-      if (!put) throw new Problem('too_many_endpoints', `there are ${MAX_ENDPOINTS} already`);
-      note(api, request, endpointId, put.secret === undefined ? 'change' : 'create');
+      const put = await change(api, request, 'change', async (by) => {
+        const done = await putEndpoint(stores.pool, endpointId, request.body, by);
+        if (done) return done;
+        throw new EndpointConflict('too_many_endpoints', `there are ${MAX_ENDPOINTS} already`);
+      });
       return reply.code(put.secret === undefined ? 200 : 201).send(presentEndpoint(put.endpoint, put.secret));
     },
   );
@@ -90,8 +95,9 @@ function settingsRoutes(app: FastifyInstance, api: Api, { adminsOnly, documented
     },
     async (request, reply) => {
       const { endpointId } = request.params;
-      if (!(await deleteEndpoint(stores.pool, endpointId))) throw new Problem('endpoint_not_found');
-      note(api, request, endpointId, 'delete');
+      await change(api, request, 'delete', async (by) => {
+        if (!(await deleteEndpoint(stores.pool, endpointId, by))) throw notFound(endpointId);
+      });
       return reply.code(204).send();
     },
   );
@@ -117,8 +123,9 @@ function secretRoute(app: FastifyInstance, api: Api, { adminsOnly, documented }:
     },
     async (request) => {
       const { endpointId } = request.params;
-      const rotated = found(await rotateSecret(stores.pool, endpointId, config.WEBHOOKS_ROTATION_MS));
-      note(api, request, endpointId, 'rotate');
+      const rotated = await change(api, request, 'rotate', async (by) =>
+        found(endpointId, await rotateSecret(stores.pool, endpointId, config.WEBHOOKS_ROTATION_MS, by)),
+      );
       return presentEndpoint(rotated.endpoint, rotated.secret);
     },
   );
@@ -155,7 +162,10 @@ function lookRoutes(app: FastifyInstance, { stores }: Api, { adminsOnly, documen
         response: { 200: jsonSchema(EndpointShown) },
       },
     },
-    async (request) => presentEndpoint(found(await getEndpoint(stores.pool, request.params.endpointId))),
+    async (request) => {
+      const { endpointId } = request.params;
+      return presentEndpoint(found(endpointId, await getEndpoint(stores.pool, endpointId)));
+    },
   );
 
   app.get<Params & { Querystring: z.infer<typeof DeliveriesQuery> }>(
@@ -174,7 +184,7 @@ function lookRoutes(app: FastifyInstance, { stores }: Api, { adminsOnly, documen
       },
     },
     async ({ params: { endpointId }, query: { status, after, limit } }) => {
-      found(await getEndpoint(stores.pool, endpointId));
+      found(endpointId, await getEndpoint(stores.pool, endpointId));
       const statuses = status === undefined ? DeliveryStatus.options : [status];
       const before = after === undefined ? Number.MAX_SAFE_INTEGER : Number(after);
       const log = await listDeliveries(stores.pool, { endpointId, statuses, before, limit: Number(limit) });
@@ -201,21 +211,36 @@ function redeliverRoute(app: FastifyInstance, api: Api, { adminsOnly, documented
     },
     async (request, reply) => {
       const { endpointId, eventId } = request.params;
-      found(await getEndpoint(stores.pool, endpointId));
-      const delivery = await redeliver(stores.pool, endpointId, eventId);
-      if (!delivery) throw new Problem('delivery_not_found');
-      note(api, request, endpointId, 'redeliver');
+      const delivery = await change(api, request, 'redeliver', async (by) => {
+        found(endpointId, await getEndpoint(stores.pool, endpointId));
+        const again = await redeliver(stores.pool, endpointId, eventId, by);
+        if (again) return again;
+        throw new EndpointConflict('delivery_not_found', `endpoint ${endpointId} has no event ${eventId} in its log`);
+      });
       return reply.code(202).send(presentDelivery(delivery));
     },
   );
 }
 
-function note({ stores }: Api, request: FastifyRequest, endpointId: string, action: string): void {
-  stores.log.info({ requestId: requestId(request), endpointId, action }, 'an admin changed an endpoint of webhooks');
+/** A change by an admin. What was done is in the journal by its own transaction, what was refused by this. */
+async function change<T>(
+  { stores }: Api,
+  request: FastifyRequest<Params>,
+  action: JournalAction,
+  act: (by: Actor) => Promise<T>,
+): Promise<T> {
+  const { endpointId } = request.params;
+  const by = byToken(request);
+  const done = await attempted(stores, by, { action, endpointId }, () => act(by));
+  stores.log.info({ requestId: by.requestId, endpointId, action }, 'an admin changed an endpoint of webhooks');
+  return done;
 }
 
-function found<T>(endpoint: T | undefined): T {
-  if (endpoint === undefined) throw new Problem('endpoint_not_found');
+const notFound = (endpointId: string) =>
+  new EndpointConflict('endpoint_not_found', `there is no endpoint ${endpointId}`);
+
+function found<T>(endpointId: string, endpoint: T | undefined): T {
+  if (endpoint === undefined) throw notFound(endpointId);
   return endpoint;
 }
 

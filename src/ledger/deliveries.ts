@@ -3,7 +3,8 @@
  * order (migrations/); keepers claim them by skipping what others have claimed, and a claim ends by itself.
  */
 import type { DeliveryStatus } from '../domain/webhook.ts';
-import { query, type Queryable } from './db.ts';
+import { query, transaction, type Pool, type Queryable } from './db.ts';
+import { COMMAND, writeJournal } from './journal.ts';
 
 const DUE = {
   name: 'due-endpoints',
@@ -207,6 +208,15 @@ const REDELIVER = {
 };
 
 /** Has an event sent again, from the first attempt on, under the same id. @returns undefined when the log has no such event */
-export async function redeliver(db: Queryable, endpointId: string, eventId: string): Promise<Delivery | undefined> {
-  return (await query<Delivery>(db, REDELIVER, [endpointId, eventId]))[0];
+export function redeliver(
+  pool: Pool,
+  endpointId: string,
+  eventId: string,
+  by = COMMAND,
+): Promise<Delivery | undefined> {
+  return transaction(pool, async (client) => {
+    const [delivery] = await query<Delivery>(client, REDELIVER, [endpointId, eventId]);
+    if (delivery) await writeJournal(client, by, { action: 'redeliver', endpointId, before: null, after: { eventId } });
+    return delivery;
+  });
 }

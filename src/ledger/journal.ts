@@ -13,32 +13,38 @@ export const COMMAND: Actor = { who: 'command', session: null, requestId: null }
 
 export const journalActions = [
   ...(['create', 'change', 'resize', 'pause', 'resume', 'end', 'close', 'refund', 'audit', 'rush'] as const),
+  ...(['delete', 'rotate', 'redeliver'] as const),
 ] as const;
 export type JournalAction = (typeof journalActions)[number];
 
 type Outcome = { outcome: 'done'; reason: null } | { outcome: 'refused' | 'failed'; reason: string };
-export type JournalNote = { action: JournalAction; saleId: string; before: object | null; after: object | null };
+/** What an entry is about: a sale, or an endpoint of the shop's webhooks. */
+export type Subject = { saleId: string; endpointId?: never } | { endpointId: string; saleId?: never };
+export type JournalNote = Subject & { action: JournalAction; before: object | null; after: object | null };
 
 /** `at` in epoch milliseconds; `xid` is of the transaction that wrote it. */
-export type JournalEntry = JournalNote &
-  Actor & { entryId: number; at: number; xid: string; outcome: Outcome['outcome']; reason: string | null };
+export type JournalEntry = Pick<JournalNote, 'action' | 'before' | 'after'> &
+  Actor & { saleId: string | null; endpointId: string | null } & { entryId: number; at: number; xid: string } & {
+    outcome: Outcome['outcome'];
+    reason: string | null;
+  };
 
 const WRITE = {
   name: 'journal-write',
-  text: `insert into admin_journal (who, session, request_id, action, sale_id, outcome, reason, before, after)
-         values ($1, $2, $3, $4, $5, $6, left($7, 2000), $8, $9)`,
+  text: `insert into admin_journal (who, session, request_id, action, sale_id, endpoint_id, outcome, reason, before, after)
+         values ($1, $2, $3, $4, $5, $6, $7, left($8, 2000), $9, $10)`,
 };
 
 /** Writes an entry. For what was done, `db` is the client of the transaction that does it. */
 export async function writeJournal(
   db: Queryable,
   by: Actor,
-  { action, saleId, before, after }: JournalNote,
+  { action, saleId, endpointId, before, after }: JournalNote,
   { outcome, reason }: Outcome = { outcome: 'done', reason: null },
 ): Promise<void> {
   const json = (value: object | null) => value && JSON.stringify(value);
-  const values = [by.who, by.session, by.requestId, action, saleId, outcome, reason, json(before), json(after)];
-  await query(db, WRITE, values);
+  const what = [action, saleId ?? null, endpointId ?? null, outcome, reason, json(before), json(after)];
+  await query(db, WRITE, [by.who, by.session, by.requestId, ...what]);
 }
 
 /** A sale's settings as the journal keeps them: times as RFC 3339. */
@@ -47,7 +53,7 @@ export function journalled({ saleId: _, openedAt: __, startsAt, endsAt, ...rest 
 }
 
 const COLUMNS = `entry_id as "entryId", (extract(epoch from at) * 1000)::bigint as at, xid::text as xid, who, session,
-  request_id as "requestId", action, sale_id as "saleId", outcome, reason, before, after`;
+  request_id as "requestId", action, sale_id as "saleId", endpoint_id as "endpointId", outcome, reason, before, after`;
 const LIST = {
   name: 'journal-list',
   text: `select ${COLUMNS} from admin_journal

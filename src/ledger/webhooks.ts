@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { MAX_ENDPOINTS, WebhookEventType, type EndpointSettings } from '../domain/webhook.ts';
 import { query, transaction, type Pool, type Queryable } from './db.ts';
+import { COMMAND, writeJournal } from './journal.ts';
 
 /** An endpoint without its secrets. Times in epoch milliseconds. */
 export type Endpoint = {
@@ -25,7 +26,10 @@ const COLUMNS = `e.endpoint_id as "endpointId", e.url, e.events, e.active, ${ms(
 
 const LIST = { name: 'list-endpoints', text: `select ${COLUMNS} from webhook_endpoints e order by endpoint_id` };
 const GET = { name: 'get-endpoint', text: `select ${COLUMNS} from webhook_endpoints e where endpoint_id = $1` };
-const DELETE = { name: 'delete-endpoint', text: `delete from webhook_endpoints where endpoint_id = $1 returning 1` };
+const DELETE = {
+  name: 'delete-endpoint',
+  text: `delete from webhook_endpoints where endpoint_id = $1 returning url, events, active`,
+};
 
 export async function listEndpoints(db: Queryable): Promise<Endpoint[]> {
   return query<Endpoint>(db, LIST);
@@ -36,15 +40,24 @@ export async function getEndpoint(db: Queryable, endpointId: string): Promise<En
 }
 
 /** What was still to be sent to it is not sent any more. @returns whether there was one */
-export async function deleteEndpoint(db: Queryable, endpointId: string): Promise<boolean> {
-  return (await query(db, DELETE, [endpointId])).length > 0;
+export function deleteEndpoint(pool: Pool, endpointId: string, by = COMMAND): Promise<boolean> {
+  return transaction(pool, async (client) => {
+    const [before] = await query<Settings>(client, DELETE, [endpointId]);
+    if (!before) return false;
+    await writeJournal(client, by, { action: 'delete', endpointId, before, after: null });
+    return true;
+  });
 }
+
+type Settings = Pick<Endpoint, 'url' | 'events' | 'active'>;
+/** An endpoint as the journal keeps it. A secret is in no entry. */
+const journalled = ({ url, events, active }: Settings): Settings => ({ url, events, active });
 
 // Keeps those out who create endpoints at the same moment, and nobody who reads: orders go on.
 const LOCK = { name: 'lock-endpoints', text: `lock table webhook_endpoints in share row exclusive mode` };
 const OTHERS = {
   name: 'other-endpoints',
-  text: `select count(*)::int as others, coalesce(bool_or(endpoint_id = $1), false) as known from webhook_endpoints`,
+  text: `select count(*)::int as others from webhook_endpoints where endpoint_id <> $1`,
 };
 // From the moment on in which it wants other events, or any again, its log is complete for what it wants now.
 const PUT = {
@@ -66,17 +79,24 @@ const ADD_SECRET = {
 export type Put = { endpoint: Endpoint; secret?: string };
 
 /** Creates an endpoint, or changes it to these whole settings. @returns undefined when there are too many already */
-export function putEndpoint(pool: Pool, endpointId: string, settings: EndpointSettings): Promise<Put | undefined> {
+export function putEndpoint(
+  pool: Pool,
+  endpointId: string,
+  settings: EndpointSettings,
+  by = COMMAND,
+): Promise<Put | undefined> {
   const { url, active } = settings;
   const events = WebhookEventType.options.filter((type) => settings.events.includes(type)); // each once, in one order
   return transaction(pool, async (client): Promise<Put | undefined> => {
     await query(client, LOCK);
-    const [now] = await query<{ others: number; known: boolean }>(client, OTHERS, [endpointId]);
-    const known = now?.known === true;
-    if (!known && (now?.others ?? 0) >= MAX_ENDPOINTS) return undefined;
+    const before = await getEndpoint(client, endpointId);
+    const [now] = await query<{ others: number }>(client, OTHERS, [endpointId]);
+    if (!before && (now?.others ?? 0) >= MAX_ENDPOINTS) return undefined;
     const [endpoint] = await query<Endpoint>(client, PUT, [endpointId, url, events, active]);
     if (!endpoint) throw new Error(`endpoint ${endpointId} was written and is not there`);
-    if (known) return { endpoint };
+    const facts = { before: before ? journalled(before) : null, after: journalled(endpoint) };
+    await writeJournal(client, by, { action: before ? 'change' : 'create', endpointId, ...facts });
+    if (before) return { endpoint };
     const secret = newSecret();
     await query(client, ADD_SECRET, [endpointId, secret]);
     return { endpoint, secret };
@@ -106,7 +126,12 @@ const FORGET = {
  * @param overlapMs for how long
  * @returns undefined when there is no such endpoint
  */
-export function rotateSecret(pool: Pool, endpointId: string, overlapMs: number): Promise<Required<Put> | undefined> {
+export function rotateSecret(
+  pool: Pool,
+  endpointId: string,
+  overlapMs: number,
+  by = COMMAND,
+): Promise<Required<Put> | undefined> {
   return transaction(pool, async (client) => {
     if ((await query(client, LOCK_ONE, [endpointId])).length === 0) return undefined;
     const secret = newSecret();
@@ -114,6 +139,9 @@ export function rotateSecret(pool: Pool, endpointId: string, overlapMs: number):
     await query(client, RETIRE, [endpointId, overlapMs]);
     await query(client, ADD_SECRET, [endpointId, secret]);
     const endpoint = await getEndpoint(client, endpointId);
+    const until = endpoint?.oldSecretUntil ?? null;
+    const after = { oldSecretUntil: until === null ? null : new Date(until).toISOString() };
+    await writeJournal(client, by, { action: 'rotate', endpointId, before: null, after });
     return endpoint && { endpoint, secret };
   });
 }

@@ -80,6 +80,7 @@ export const ofSale: Mutation[] = [
            where reservation_id = '${id(1)}'`,
     redis: [['HSET', key('holds'), 'ann', hold({ id: id(1), qty: 2 }, { at: LATE })]],
     subject: id(1),
+    alsoRed: ['page_is_of_its_order'],
   },
   {
     check: 'duplicate_refusal_names_an_order',

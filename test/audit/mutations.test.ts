@@ -7,11 +7,12 @@ import { exitCodeOf } from '../../src/audit/audit.ts';
 import { rules } from '../../src/audit/table.ts';
 import { ofGate } from './break-gate.ts';
 import { ofMoney } from './break-money.ts';
+import { ofPages } from './break-pages.ts';
 import { ofSale } from './break-sale.ts';
 import { ofWebhooks } from './break-webhooks.ts';
 import { apply, auditStores, type AuditStores, dropGuards, namedBy, redChecks } from './stores.ts';
 
-const mutations = [...ofSale, ...ofGate, ...ofMoney, ...ofWebhooks];
+const mutations = [...ofSale, ...ofGate, ...ofMoney, ...ofPages, ...ofWebhooks];
 
 let stores: AuditStores;
 beforeAll(async () => {

@@ -108,6 +108,28 @@ export async function writeLedger(db: pg.Client): Promise<void> {
     [young.id],
   );
   await writeWebhooks(db);
+  await writePages(db);
+}
+
+/**
+ * Pages to pay on: of a hold that is unpaid, of orders that are paid or have ended, one that the provider never made, one
+ * that has just become due, one that expired at the provider by itself, one whose hold is in the queue, and one whose hold
+ * was lost there.
+ */
+async function writePages(db: pg.Client): Promise<void> {
+  const page = (of: string, made: boolean, closed: boolean, more = '') => `
+    insert into checkout_pages (reservation_id, sale_id, hold_expires_at, expires_at, session_id, url, closed_at, next_attempt_at)
+    select '${of}', 'live', hold, hold, ${made ? `'page-${of}', 'https://pay.example/'` : 'null, null'},
+           ${closed ? 'now()' : 'null'}, now() - interval '1 hour'
+      from (values (to_timestamp(${(reservedAt + HOLD_MS) / 1000}))) as h (hold);
+    ${more === '' ? '' : `update checkout_pages set ${more} where reservation_id = '${of}';`}`;
+  const statements = [
+    ...[page(order.pending.id, true, false), page(order.paid.id, true, true), page(order.paidToo.id, true, false)],
+    ...[page(order.duplicate.id, false, false), page(order.cancelled.id, true, true)],
+    ...[page(order.returned.id, true, false, 'expires_at = now()'), page(young.id, true, false)],
+    page(id(97), true, true, `hold_expires_at = now() - interval '1 minute'`),
+  ];
+  await db.query(statements.join('\n'));
 }
 
 /** Endpoints that want to hear of refused orders: one that heard, one that is tried, one from which nothing is expected. */

@@ -32,7 +32,7 @@ export async function auditStores(): Promise<AuditStores> {
     redisUrl,
     refill: async () => {
       await db.query(`set session_replication_role = replica;
-        truncate sales, sale_stock, sale_orders, ledger_entries, payments, payment_events, refunds, webhook_endpoints, webhook_secrets, webhook_deliveries restart identity cascade;
+        truncate sales, sale_stock, sale_orders, ledger_entries, payments, payment_events, refunds, checkout_pages, webhook_endpoints, webhook_secrets, webhook_deliveries restart identity cascade;
         reset session_replication_role`);
       await redis.flushdb();
       await writeLedger(db);

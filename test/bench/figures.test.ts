@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { draw } from '../../bench/lib/chart.ts';
 import { insert, quoted } from '../../bench/lib/insert.ts';
 import { table } from '../../bench/lib/markdown.ts';
+import { QUOTING } from '../../bench/lib/results.ts';
 import { digits, median, quantile, spread, withSpread } from '../../bench/lib/stats.ts';
 import { chosen } from '../../bench/main.ts';
 
@@ -66,18 +67,25 @@ describe('figures in documents', () => {
     expect(() => insert('<!-- bench x -->1<!-- /bench -->', {})).toThrow('quotes x');
   });
 
-  test.each(['README.md', 'docs/scale.md', 'docs/when-not.md'])(
-    'all that %s quotes is measured by some part',
-    (file) => {
-      const parts = join(ROOT, 'bench/parts');
-      const source = readdirSync(parts)
-        .map((name) => readFileSync(join(parts, name), 'utf8'))
-        .join('\n');
-      const names = quoted(readFileSync(join(ROOT, file), 'utf8'));
-      expect(names.length).toBeGreaterThan(3);
-      expect(names.filter((name) => !source.includes(`'${name}':`))).toEqual([]);
-    },
-  );
+  test.each(QUOTING)('all that %s quotes is measured by some part', (file) => {
+    const parts = join(ROOT, 'bench/parts');
+    const source = readdirSync(parts)
+      .map((name) => readFileSync(join(parts, name), 'utf8'))
+      .join('\n');
+    const names = quoted(readFileSync(join(ROOT, file), 'utf8'));
+    expect(names.length).toBeGreaterThan(0);
+    expect(names.filter((name) => !source.includes(`'${name}':`))).toEqual([]);
+  });
+
+  test('no other document quotes any', () => {
+    const documents = ['.', 'docs', 'bench'].flatMap((folder) =>
+      readdirSync(join(ROOT, folder)).map((name) => join(folder, name)),
+    );
+    const quoting = documents.filter(
+      (path) => path.endsWith('.md') && quoted(readFileSync(join(ROOT, path), 'utf8')).length > 0,
+    );
+    expect(quoting.sort()).toEqual([...QUOTING].sort());
+  });
 });
 
 test('parts are chosen by name; an unknown one is named, with those that exist', () => {

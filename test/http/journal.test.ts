@@ -1,5 +1,5 @@
 /** The admin journal: each change in it with who, when, from what to what; what was refused too; read by cursor. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { transaction } from '../../src/ledger/db.ts';
 import { writeJournal } from '../../src/ledger/journal.ts';
 import { resizeSale } from '../../src/operations/sales.ts';
@@ -118,6 +118,95 @@ test('a change and its entry are one: without the one there is not the other', a
   } finally {
     await api.db.query('alter table admin_journal drop constraint nothing_more');
   }
+});
+
+describe('the shop’s endpoints of webhooks', () => {
+  const call = (method: 'PUT' | 'POST' | 'DELETE', path: string, payload?: object) => {
+    const request = { method, url: `/admin/webhooks/${path}`, headers: { ...asAdmin, 'x-request-id': path } };
+    return api.app.inject({ ...request, ...(payload ? { payload } : {}) });
+  };
+  const settings = { url: 'https://shop.example/hook', events: ['reservation.paid'] };
+  const of = async (endpointId: string, count: number) => {
+    const found = async () => (await read('?limit=1000')).entries.filter((entry) => entry['endpointId'] === endpointId);
+    await expect.poll(async () => (await found()).length, { timeout: 15_000 }).toBe(count);
+    return found();
+  };
+
+  test('created, changed, rotated, sent again, deleted: with who asked, and never a secret', async () => {
+    const endpointId = newId();
+    const secrets = [(await call('PUT', endpointId, settings)).json<{ secret: string }>().secret];
+    await call('PUT', endpointId, { ...settings, active: false });
+    await call('PUT', endpointId, settings);
+    const saleId = await putSale(api);
+    const won = await win(api, saleId, 'u');
+    await record(api, won);
+    await deliver(api, eventOf(won));
+    const eventId = `${won.reservationId}_paid`;
+    expect((await call('POST', `${endpointId}/deliveries/${eventId}/redeliver`)).statusCode).toBe(202);
+    const rotated = (await call('POST', `${endpointId}/rotate`)).json<{ secret: string; oldSecretUntil: string }>();
+    secrets.push(rotated.secret);
+    await call('DELETE', endpointId);
+    const shown = { ...settings, active: true };
+    const entries = await of(endpointId, 6);
+    expect(entries.map(({ action, who, outcome, before, after }) => ({ action, who, outcome, before, after }))).toEqual(
+      [
+        { action: 'create', after: shown },
+        { action: 'change', before: shown, after: { ...shown, active: false } },
+        { action: 'change', before: { ...shown, active: false }, after: shown },
+        { action: 'redeliver', after: { eventId } },
+        { action: 'rotate', after: { oldSecretUntil: rotated.oldSecretUntil } },
+        { action: 'delete', before: shown },
+      ].map((entry) => ({ before: undefined, after: undefined, who: 'token', outcome: 'done', ...entry })),
+    );
+    expect(entries[0]).toMatchObject({ endpointId, requestId: endpointId });
+    expect(entries[0]).not.toHaveProperty('saleId');
+    const { rows } = await api.db.query('select * from admin_journal where endpoint_id = $1', [endpointId]);
+    for (const secret of secrets) expect(JSON.stringify(rows)).not.toContain(secret.slice('whsec_'.length));
+    expect((await read(`?saleId=${endpointId}`)).entries).toEqual([]);
+  });
+
+  test('what was refused is told with its reason', async () => {
+    const endpointId = newId();
+    expectProblem(await call('DELETE', endpointId), 'endpoint_not_found');
+    expectProblem(await call('POST', `${endpointId}/rotate`), 'endpoint_not_found');
+    await call('PUT', endpointId, settings);
+    expectProblem(await call('POST', `${endpointId}/deliveries/x/redeliver`), 'delivery_not_found');
+    const entries = await of(endpointId, 4);
+    expect(entries.map(({ action, outcome }) => `${String(action)} ${String(outcome)}`)).toEqual([
+      ...['delete refused', 'rotate refused', 'create done', 'redeliver refused'],
+    ]);
+    expect(entries[0]?.['reason']).toBe(`endpoint_not_found: there is no endpoint ${endpointId}`);
+  });
+
+  test('a change and its entry are one', async () => {
+    const endpointId = newId();
+    await call('PUT', endpointId, settings);
+    await call('POST', `${endpointId}/rotate`);
+    const { rows: written } = await api.db.query(
+      `select j.action, j.xid::text = case j.action when 'create' then e.xmin::text else s.xmin::text end as together
+       from admin_journal j join webhook_endpoints e using (endpoint_id)
+       join webhook_secrets s on s.endpoint_key = e.endpoint_key and s.until is null
+       where endpoint_id = $1 order by j.entry_id`,
+      [endpointId],
+    );
+    expect(written).toEqual(['create', 'rotate'].map((action) => ({ action, together: true })));
+    const read = () =>
+      api.db.query<object>('select * from webhook_endpoints join webhook_secrets using (endpoint_key)');
+    const { rows: before } = await read();
+    await api.db.query(
+      `alter table admin_journal add constraint nothing_more check (endpoint_id <> '${endpointId}') not valid`,
+    );
+    try {
+      const answers = await Promise.all([
+        ...[call('PUT', endpointId, { ...settings, active: false }), call('POST', `${endpointId}/rotate`)],
+        call('DELETE', endpointId),
+      ]);
+      expect(answers.map(({ statusCode }) => statusCode)).toEqual([500, 500, 500]);
+      expect((await read()).rows).toEqual(before);
+    } finally {
+      await api.db.query('alter table admin_journal drop constraint nothing_more');
+    }
+  });
 });
 
 test('from the command line, by nobody’s request', async () => {

@@ -223,6 +223,10 @@ describe('the page', () => {
     const first = await api.app.inject('/shop-assets/shop.css');
     const headers = { 'if-none-match': String(first.headers.etag) };
     expect((await api.app.inject({ url: '/shop-assets/shop.css', headers })).statusCode).toBe(304);
+    expect(first.headers['cache-control']).toBe('no-cache');
+    const small = await api.app.inject({ url: '/shop-assets/shop.css', headers: { 'accept-encoding': 'gzip, br' } });
+    expect(small.headers['content-encoding']).toBe('br');
+    expect(small.rawPayload.length).toBeLessThan(first.rawPayload.length / 2);
     for (const path of ['shop.html', 'tsconfig.json', '../shop.ts', '%2e%2e/shop.ts', '..%2fshop.ts', 'none.js', '']) {
       expectProblem(await api.app.inject(`/shop-assets/${path}`), 'not_found');
     }

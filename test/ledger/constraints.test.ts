@@ -256,6 +256,13 @@ const refused: [what: string, sql: string, by: string][] = [
   ['an empty request id', journal({ request_id: `''` }), `${CHECK} admin_journal_request_id_check`],
   ['an unknown action', journal({ action: `'sell'` }), `${CHECK} admin_journal_action_check`],
   ['an entry about no sale', journal({ sale_id: `''` }), `${CHECK} admin_journal_sale_id_check`],
+  ['an entry about nothing', journal({ sale_id: 'null' }), `${CHECK} about_a_sale_or_an_endpoint`],
+  ['an entry about two things', journal({ endpoint_id: `'e'` }), `${CHECK} about_a_sale_or_an_endpoint`],
+  [
+    'an entry about no endpoint',
+    journal({ sale_id: 'null', endpoint_id: `''` }),
+    `${CHECK} admin_journal_endpoint_id_check`,
+  ],
   ['an unknown outcome', journal({ outcome: `'maybe'`, reason: `'x'` }), `${CHECK} admin_journal_outcome_check`],
   ['refused without a reason', journal({ outcome: `'refused'` }), `${CHECK} says_why_it_was_not_done`],
   [

@@ -6,11 +6,11 @@
  * failures of its own, and a browser would log each of them as an error.
  */
 import cookie from '@fastify/cookie';
-import files from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { SaleId } from '../../domain/reservation.ts';
 import type { Api } from '../app.ts';
+import { assetRoutes, assetsOf } from '../assets.ts';
 import { isFromOwnPage } from '../origin.ts';
 import { Problem } from '../problem.ts';
 import { jsonSchema, SaleParams } from '../schemas.ts';
@@ -26,14 +26,7 @@ type OfSale = { Params: z.infer<typeof SaleParams> };
 export async function shopRoutes(scope: FastifyInstance, { config }: Pick<Api, 'config'>): Promise<void> {
   const client = clientOf(scope, config);
   await scope.register(cookie, { secret: config.SHOP_SESSION_SECRET });
-  await scope.register(files, {
-    root: ASSETS,
-    prefix: '/shop-assets/',
-    decorateReply: false,
-    index: false,
-    allowedPath: (path) => /\.(css|js|svg)$/.test(path),
-    schemaHide: true,
-  });
+  assetRoutes(scope, assetsOf(ASSETS, '/shop-assets/'));
   scope.addHook('onSend', (request, reply, _payload, done) => {
     // What is somebody's own is kept by nobody.
     if (request.routeOptions.url?.startsWith('/shop/')) void reply.header('cache-control', 'no-store');

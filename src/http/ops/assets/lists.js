@@ -57,11 +57,17 @@ function money({ amount, currency }) {
 
 /** @param {string | null} saleId null: of all sales */
 export function journal(place, saleId) {
-  const heads = [['When'], ['What'], ...(saleId === null ? [['Sale', 'id']] : []), ['Outcome'], ['Who', 'id']];
+  const heads = [
+    ['When'],
+    ['What'],
+    ...(saleId === null ? [['Sale or endpoint', 'id']] : []),
+    ['Outcome'],
+    ['Who', 'id'],
+  ];
   const cells = (each) => [
     time(each.at),
     `${each.action}${changed(each)}`,
-    ...(saleId === null ? [make('a', { href: `/ops/sales/${each.saleId}` }, each.saleId)] : []),
+    ...(saleId === null ? [subject(each)] : []),
     each.reason ? `${each.outcome}: ${each.reason}` : each.outcome,
     each.session ? `session ${each.session}` : each.who === 'token' ? 'API token' : 'command line',
   ];
@@ -71,11 +77,18 @@ export function journal(place, saleId) {
   });
 }
 
+/** What an entry is about. Endpoints of webhooks have no page of their own. */
+function subject({ saleId, endpointId }) {
+  return saleId ? make('a', { href: `/ops/sales/${saleId}` }, saleId) : `webhooks: ${endpointId}`;
+}
+
 /** What became different, in words: `total 100 → 120`. */
 function changed({ action, before, after }) {
   if (after?.verdict) return `: ${after.verdict}`;
   if (action === 'rush' && after?.audit) return `: audit ${after.audit.verdict}`;
   if (!before || !after) return '';
-  const different = Object.keys(after).filter((key) => key !== 'settings' && before[key] !== after[key]);
+  const different = Object.keys(after).filter(
+    (key) => key !== 'settings' && String(before[key]) !== String(after[key]),
+  );
   return different.map((key) => `: ${key} ${before[key] ?? '–'} → ${after[key]}`).join('');
 }
