@@ -83,7 +83,10 @@ export class Batcher<T, R> {
         else waiting.reject(new TooLate('the deadline passed before its turn came'));
       }
       if (batch.length > 0) void this.#send(batch, now);
-      else if (this.#waiting.length > 0) return this.#schedule(); // thousands who are told at once would hold up all else
+      else if (this.#waiting.length > 0) {
+        this.#schedule(); // thousands who are told at once would hold up all else
+        return;
+      }
     }
     if (this.#waiting.length === 0 && this.#calls === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
