@@ -5,10 +5,10 @@
 import cluster from 'node:cluster';
 import { once } from 'node:events';
 import type { Logger } from 'pino';
-import { AggregatorRegistry } from 'prom-client';
 import { readConfig, type Config } from '../config.ts';
 import { buildMetricsApp } from '../http/metrics-app.ts';
 import { createLogger } from '../wiring.ts';
+import { MetricsPage, tellFirst } from './page.ts';
 import { ApiProcesses } from './processes.ts';
 import { tellMetrics } from './room.ts';
 import { runUntilSignal, startApi } from './run.ts';
@@ -22,8 +22,8 @@ export async function serveCommand(): Promise<number> {
   const config = readConfig(process.env);
   if (config.API_PROCESSES === 1) return runUntilSignal('serve', [startApi], config);
   if (cluster.isWorker) {
-    new AggregatorRegistry(); // answers the first process, which alone has a metrics port
-    const code = await runUntilSignal('serve', [startApi], { ...config, METRICS_PORT: undefined });
+    // Only the first process has a metrics port.
+    const code = await runUntilSignal('serve', [startApi, tellFirst], { ...config, METRICS_PORT: undefined });
     process.disconnect();
     return code;
   }
@@ -35,13 +35,10 @@ async function lead(config: Config, log: Logger): Promise<number> {
     ...{ count: config.API_PROCESSES, log, restartAfterMs: RESTART_AFTER_MS, startMs: START_MS },
     killAfterMs: config.SHUTDOWN_DEADLINE_MS + LAST_MS,
   });
-  const metrics = new AggregatorRegistry();
-  const app = buildMetricsApp({
-    contentType: metrics.contentType,
-    metrics: () => metrics.clusterMetrics(),
-    ready: () => processes.serving,
-  });
-  tellMetrics(() => metrics.clusterMetrics());
+  const page = new MetricsPage();
+  const metrics = () => page.text();
+  const app = buildMetricsApp({ contentType: page.contentType, metrics, ready: () => processes.serving });
+  tellMetrics(metrics);
   process.on('SIGHUP', () => processes.replaceAll());
   const failed = await processes.start();
   if (failed !== undefined) return failed;

@@ -72,14 +72,13 @@ const newSale = async (saleId: string, total: number) =>
 let buyers = 0;
 const press = (saleId: string) => ask(`/sales/${saleId}/reserve`, 'POST', { userId: `u-${(buyers += 1)}` }, asShop);
 
+const NOT_FOUND = 'flashgate_answers_total{code="not_found"}';
+const notFound = async () => valueOf(await page(), NOT_FOUND);
+
 test('answers of two processes', async () => {
   const presses = 60;
-  for (let n = 0; n < presses; n += 1) {
-    const reply = await fetch(`http://127.0.0.1:${ports.api}/nowhere`, { headers: { connection: 'close' } });
-    expect(reply.status).toBe(404);
-    await reply.arrayBuffer();
-  }
-  await until(async () => (await page()).includes(`flashgate_answers_total{code="not_found"} ${presses}`));
+  for (let n = 0; n < presses; n += 1) expect(await ask('/nowhere')).toBe(404);
+  await until(async () => (await notFound()) === presses);
   const text = await page();
   expect(text).toMatch(/^# TYPE flashgate_gate_call_seconds histogram$/m);
   expect(text).not.toContain('flashgate_keeper_'); // a process shows its own part only
@@ -136,14 +135,30 @@ test('the event loop’s lag is that of the process that is latest', async () =>
   expect(valueOf(text, 'nodejs_eventloop_lag_min_seconds')).toBe(0.01);
 });
 
-test('one process of two that stands still is seen on the page', async () => {
-  const [stuck] = execFileSync('pgrep', ['-P', String(program.child.pid)], { encoding: 'utf8' }).split('\n');
-  const stoodStillFor = 2;
-  await until(async () => {
-    await page(); // what is shown is since the last time that somebody looked
-    process.kill(Number(stuck), 'SIGSTOP');
-    await sleep(stoodStillFor * 1000);
-    process.kill(Number(stuck), 'SIGCONT');
-    return valueOf(await page(), LAG) > 0.9 * stoodStillFor;
-  }, 30_000);
+const pids = () =>
+  execFileSync('pgrep', ['-P', String(program.child.pid)], { encoding: 'utf8' })
+    .trim()
+    .split('\n');
+
+test('one process that stands still takes the page not with it: its counts stay, and it is shown to be late', async () => {
+  const before = await notFound();
+  const stuck = Number(pids()[0]);
+  process.kill(stuck, 'SIGSTOP');
+  const text = await page().finally(() => process.kill(stuck, 'SIGCONT'));
+  expect(valueOf(text, LAG)).toBeGreaterThanOrEqual(2);
+  expect(valueOf(text, NOT_FOUND)).toBe(before);
+});
+
+test('a count does not fall when a process ends: not in a replacement, not when one is killed', async () => {
+  const before = await notFound();
+  const told = (message: string) => program.output().split(message).length - 1;
+  for (let n = 0; n < 10; n += 1) expect(await ask('/nowhere')).toBe(404); // seen on no page before they are replaced
+  program.kill('SIGHUP');
+  await said(program, /(all API processes are replaced)/);
+  expect(await notFound()).toBe(before + 10);
+  const listening = told('"msg":"the API listens"');
+  for (const pid of pids()) process.kill(Number(pid), 'SIGKILL');
+  await until(() => told('"msg":"the API listens"') === listening + 2, 40_000);
+  expect(await ask('/nowhere')).toBe(404);
+  await until(async () => (await notFound()) === before + 11);
 });
