@@ -1,5 +1,5 @@
 /** The first process and its API processes, small ones that misbehave on purpose: their number, and who is ended how. */
-import { execFileSync, fork, type ChildProcess } from 'node:child_process';
+import { fork, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, expect, test, vi } from 'vitest';
@@ -7,8 +7,13 @@ import type { Told, Tells } from './leader.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
-const running = new Set<ChildProcess>();
-afterAll(() => running.forEach((child) => child.kill('SIGKILL')));
+const running = new Map<ChildProcess, { pids: () => number[] }>();
+afterAll(() => {
+  for (const [child, { pids }] of running) {
+    for (const pid of pids()) process.kill(pid, 'SIGKILL'); // one that is frozen would not see that the first is gone
+    child.kill('SIGKILL');
+  }
+});
 
 const SOON = { timeout: 40_000, interval: 10 };
 
@@ -18,7 +23,6 @@ async function startLeader(env: Record<string, string> = {}) {
     ...{ execArgv: [], stdio: 'inherit' },
     env: { PATH: process.env['PATH'] ?? '', ...env },
   });
-  running.add(child);
   const lines: { msg: string; pid?: number; outcome?: string }[] = [];
   let codes: number[] | undefined;
   child.on('message', (told: Tells) => {
@@ -30,14 +34,15 @@ async function startLeader(env: Record<string, string> = {}) {
   const says = (msg: string, times = 1) => expect.poll(() => said(msg).length, SOON).toBe(times);
   /** Its children, with the state that the system gives them. */
   const children = () => {
-    const listed = execFileSync('ps', ['-o', 'pid=,stat=', '--ppid', String(child.pid)], { encoding: 'utf8' });
-    return [...listed.matchAll(/^\s*(\d+)\s+(\S+)/gm)].map(([, pid, state = '']) => ({ pid: Number(pid), state }));
+    const { stdout } = spawnSync('ps', ['-o', 'pid=,stat=', '--ppid', String(child.pid)], { encoding: 'utf8' });
+    return [...stdout.matchAll(/^\s*(\d+)\s+(\S+)/gm)].map(([, pid, state = '']) => ({ pid: Number(pid), state }));
   };
   const pids = () =>
     children()
       .filter(({ state }) => !state.startsWith('Z'))
       .map(({ pid }) => pid)
       .sort((a, b) => a - b);
+  running.set(child, { pids });
   tell({ do: 'start', as: 'good' });
   await says('started');
   return {
