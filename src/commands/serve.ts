@@ -24,10 +24,20 @@ export async function serveCommand(): Promise<number> {
   if (cluster.isWorker) {
     // Only the first process has a metrics port.
     const code = await runUntilSignal('serve', [startApi, tellFirst], { ...config, METRICS_PORT: undefined });
-    process.disconnect();
+    await takeLeave();
     return code;
   }
   return lead(config, createLogger(config));
+}
+
+/**
+ * Ends the channel to the first process only when that one has answered: until then it may hand over a connection, which
+ * is given back; what is handed to a process that is gone has nobody, and its client would wait for ever.
+ */
+async function takeLeave(): Promise<void> {
+  const left = once(process, 'disconnect');
+  cluster.worker?.disconnect();
+  await left;
 }
 
 async function lead(config: Config, log: Logger): Promise<number> {

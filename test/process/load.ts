@@ -18,6 +18,8 @@ const KEPT = 24;
 const FRESH = 4;
 /** Between two requests of a buyer: a connection falls idle, and is used again. */
 const PAUSE_MS = 5;
+/** Who has no answer by then has none. */
+const ANSWER_MS = 20_000;
 
 /** @param next what is asked next */
 export function startLoad(url: string, next: () => Asked): Load {
@@ -29,7 +31,7 @@ export function startLoad(url: string, next: () => Asked): Load {
   const ask = async (kind: 'kept' | 'fresh', dispatcher: Dispatcher) => {
     const { path, ...asked } = next();
     try {
-      const answer = await request(url + path, { dispatcher, ...asked });
+      const answer = await request(url + path, { dispatcher, headersTimeout: ANSWER_MS, ...asked });
       const text = await answer.body.text();
       const { code, outcome } = (text === '' ? {} : JSON.parse(text)) as { code?: string; outcome?: string };
       const name = [answer.statusCode, code ?? outcome].filter((part) => part !== undefined).join(' ');
