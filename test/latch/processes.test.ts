@@ -5,13 +5,12 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Gate } from '../../src/gate/gate.ts';
 import { gateKeys } from '../../src/gate/keys.ts';
+import { LOOK_AFTER } from '../../src/gate/latch.ts';
 import { privateRedis } from '../support/servers.ts';
 import { freshStores, type Stores } from '../support/stores.ts';
 import { startSellers, type Answer, type Seller } from './processes.ts';
 
 const PERIOD_MS = 250;
-/** Of a period: somebody looks again only then. */
-const LOOK_AFTER = 0.75;
 const HOLDER_BOUND = 50;
 
 let stores: Stores;
