@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { asAdmin, asShop, saleSettings } from '../http/api.ts';
 import { freshStores, type Stores } from '../support/stores.ts';
@@ -35,6 +36,7 @@ const pids = () =>
     .sort();
 const count = (text: string) => api.output().split(text).length - 1;
 const LISTENS = '"msg":"the API listens"';
+const STOPPING = '"msg":"stopping"';
 const BEGINS = 'replacing all API processes';
 const REPLACED = 'all API processes are replaced';
 
@@ -94,6 +96,30 @@ test('a new one that ends before it listens: the old ones stay, and nobody start
   expect(pids()).toEqual(before);
   expect((await fetch(`${api.url}/livez`, { headers: { connection: 'close' } })).status).toBe(200);
   expect(count('an API process died')).toBe(0);
+});
+
+test('a connection that the first process hands over late, to one that is about to go, is served by another', async () => {
+  const [replaced, stopping] = [count(REPLACED), count(STOPPING)];
+  const before = pids();
+  // Idle connections at both: for their sake one that is stopped goes on listening for a second.
+  const idle = new Agent({ keepAliveTimeout: 60_000 });
+  const keep = () => request(`${api.url}/livez`, { dispatcher: idle }).then(({ body }) => body.dump());
+  await Promise.all(Array.from({ length: 10 }, keep));
+  api.kill('SIGHUP');
+  for (const nth of [1, 2]) {
+    await expect.poll(() => count(STOPPING), { ...SOON, interval: 1 }).toBe(stopping + nth);
+    // The first process does not learn what the old one says meanwhile: these come before that.
+    api.kill('SIGSTOP');
+    const ask = () =>
+      fetch(`${api.url}/livez`, { headers: { connection: 'close' }, signal: AbortSignal.timeout(20_000) });
+    const answers = Array.from({ length: 20 }, ask);
+    await sleep(2000);
+    api.kill('SIGCONT');
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(Array(20).fill(200));
+  }
+  await expect.poll(() => count(REPLACED), SOON).toBe(replaced + 1);
+  await expectNew(before);
+  await idle.destroy();
 });
 
 test('SIGHUP again and again: one replacement follows the one that is under way, and as many serve as before', async () => {
