@@ -2,7 +2,7 @@
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { NodeHttpHandler } from '@smithy/node-http-handler';
 import type { Logger } from 'pino';
-import { AggregatorRegistry, Registry } from 'prom-client';
+import { Registry } from 'prom-client';
 import type { Config } from './config.ts';
 import { Gate } from './gate/gate.ts';
 import { registerMetrics } from './metrics.ts';
@@ -41,7 +41,6 @@ export { createLogger } from './log.ts';
 export function wire(config: Config, logger: Logger): Wired {
   const registry = new Registry();
   registerMetrics(registry);
-  AggregatorRegistry.setRegistries(registry); // for the page that sums up all API processes
   const redis = createRedis(config, logger);
   const gate = new Gate(redis, {
     timeoutMs: config.GATE_TIMEOUT_MS,

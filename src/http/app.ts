@@ -1,6 +1,5 @@
 /** The API: routes and the rules that hold for all of them. Builds the app; never listens by itself. */
 import { METHODS } from 'node:http';
-import type { Socket } from 'node:net';
 import Fastify, { type FastifyInstance, type RouteShorthandOptions } from 'fastify';
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { Logger } from 'pino';
@@ -12,6 +11,7 @@ import { admission, type Admission } from './admission.ts';
 import { allowOrigins, withHeaders } from './browsers.ts';
 import { buyersOf, type Buyers } from './buyers.ts';
 import { checkoutRoute } from './checkout.ts';
+import { closeConnectionsInPeace } from './closing.ts';
 import { Directory } from './directory.ts';
 import { documentRoutes } from './document.ts';
 import { errorHandler, onClientError } from './errors.ts';
@@ -56,8 +56,6 @@ export type BuiltApp = {
 
 const BODY_LIMIT = 64 * 1024;
 const HEADER_LIMIT = 16 * 1024;
-/** How long a new connection may take to send its request when the app closes. */
-const SILENT_FOR_MS = 1000;
 /** Longer than any id, so that too long a one is told to be wrong, not to be unknown. */
 const MAX_PARAM = 512;
 
@@ -131,7 +129,7 @@ export async function buildApp(deps: {
   });
   await app.after();
   refuseOtherMethods(app, paths);
-  closeConnectionsThatFallIdle(app);
+  closeConnectionsInPeace(app);
   return { app, directory, streams, drain: () => (life.draining = true) };
 }
 
@@ -168,29 +166,4 @@ function refuseOtherMethods(app: FastifyInstance, paths: Set<string>): void {
       handler: (_request, reply) => reply,
     });
   }
-}
-
-/**
- * When the app closes, Node.js closes the connections that are idle at that moment, but those with a request under way
- * would then be kept for KEEP_ALIVE_MS, and the process with them. Nor does it count as idle one on which nothing was
- * ever sent, as browsers open them in advance.
- */
-function closeConnectionsThatFallIdle(app: FastifyInstance): void {
-  const open = new Set<Socket>();
-  app.server.on('connection', (socket: Socket) => {
-    open.add(socket);
-    socket.once('close', () => open.delete(socket));
-  });
-  app.addHook('preClose', (done) => {
-    if (app.server.listening) {
-      const begunAt = performance.now();
-      const timer = setInterval(() => {
-        app.server.closeIdleConnections();
-        if (performance.now() - begunAt < SILENT_FOR_MS) return;
-        for (const socket of open) if (socket.bytesRead === 0) socket.destroy();
-      }, 25);
-      app.server.once('close', () => clearInterval(timer));
-    }
-    done();
-  });
 }

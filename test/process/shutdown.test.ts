@@ -37,7 +37,7 @@ afterAll(async () => {
   await stores.drop();
 });
 
-type Answer = { status: number; body: Won & { code?: string } };
+type Answer = { status: number; closes: boolean; body: Won & { code?: string } };
 
 /** A client that keeps its connections, one request at a time on each. */
 function keepAliveClient(url: string) {
@@ -49,7 +49,8 @@ function keepAliveClient(url: string) {
       headers: { ...headers, ...(body ? { 'content-type': 'application/json' } : {}) },
       ...(body ? { body: JSON.stringify(body) } : {}),
     });
-    return { status: answer.statusCode, body: (await answer.body.json()) as Answer['body'] };
+    const closes = answer.headers['connection'] === 'close';
+    return { status: answer.statusCode, closes, body: (await answer.body.json()) as Answer['body'] };
   };
   return { call, close: () => dispatcher.destroy() };
 }
@@ -90,6 +91,8 @@ test.each(['1', '2'])(
     expect(won).toHaveLength(200);
     const sent = new Set((await messages()).map(({ reservationId }) => reservationId));
     expect(won.filter(({ body }) => !sent.has(body.reservationId))).toEqual([]);
+    // Nobody sends another request into a connection that is about to be closed.
+    expect(answers.filter(({ closes }) => !closes)).toEqual([]);
     await client.close();
   },
 );
