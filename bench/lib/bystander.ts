@@ -16,6 +16,7 @@ const GRAIN_MS = 2;
 /** A visitor gives up after this time; what failed, however soon, counts as this long. */
 const PATIENCE_MS = 5000;
 const CONNECTIONS = 5;
+const WARM_UP = 2000;
 /** As a proxy in front of the server has: enough that a slow answer is waited for at the server, not here. */
 const HTTP_CONNECTIONS = 100;
 
@@ -94,8 +95,10 @@ process.on('message', (message: Watching) => {
   if ('start' in message) start(message.start);
   else void stop().then((felt) => process.send?.(felt));
 });
-// Its connections are open before anything is measured.
-await Promise.all(Array.from({ length: CONNECTIONS }, () => pool.query(productQuery(1))));
+// Its connections are open, and its code compiled, before anything is measured.
+for (let n = 1; n <= WARM_UP; n += CONNECTIONS) {
+  await Promise.all(Array.from({ length: CONNECTIONS }, (_, more) => pool.query(productQuery(n + more))));
+}
 ready({}, async () => {
   clearInterval(clock);
   await Promise.all([pool.end(), ...Object.values(agents).map((agent) => agent.close())]);
