@@ -16,8 +16,14 @@ const GRAIN_MS = 2;
 /** A visitor gives up after this time; what failed, however soon, counts as this long. */
 const PATIENCE_MS = 5000;
 const CONNECTIONS = 5;
+/** Asked once per connection, to open it; not counted. */
+const OPEN = '/livez?open';
 const WARM_UP = 2000;
-/** As a proxy in front of the server has: enough that a slow answer is waited for at the server, not here. */
+/**
+ * As a proxy in front of the server has, kept open: enough that a slow answer is waited for at the server, not here.
+ * They are opened first, since a server in Node.js accepts one new connection per turn of its event loop, and long
+ * turns would be felt many times over.
+ */
 const HTTP_CONNECTIONS = 100;
 
 /** Milliseconds. `reason` is the first failure's. */
@@ -63,7 +69,9 @@ async function get(what: keyof typeof agents, port: number, path: string): Promi
   if (statusCode !== 200) throw new Error(`GET ${path} answered ${statusCode}: ${text}`);
 }
 
-function start({ port, catalogue }: { port: number; catalogue: boolean }): void {
+async function start({ port, catalogue }: { port: number; catalogue: boolean }): Promise<void> {
+  const opened = catalogue ? (['livez', 'catalogue'] as const) : (['livez'] as const);
+  await Promise.all(opened.flatMap((what) => Array.from({ length: HTTP_CONNECTIONS }, () => get(what, port, OPEN))));
   sent = new Map();
   let due = performance.now();
   clock = setInterval(() => {
@@ -92,8 +100,8 @@ function seen(what: What): Seen {
 }
 
 process.on('message', (message: Watching) => {
-  if ('start' in message) start(message.start);
-  else void stop().then((felt) => process.send?.(felt));
+  const reply = 'start' in message ? start(message.start).then(() => ({ started: true })) : stop();
+  void reply.then((told) => process.send?.(told));
 });
 // Its connections are open, and its code compiled, before anything is measured.
 for (let n = 1; n <= WARM_UP; n += CONNECTIONS) {

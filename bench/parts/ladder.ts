@@ -30,7 +30,7 @@ export async function ladder(bench: Bench): Promise<Section> {
     env: { DATABASE_URL: bench.peers.url },
   });
   const watch: Watch = async ({ port, catalogue }, work) => {
-    child.send({ start: { port, catalogue } } satisfies Watching);
+    await ask(child, { start: { port, catalogue } } satisfies Watching);
     const result = await work();
     const felt = (await ask(child, { stop: true } satisfies Watching)) as Felt;
     return { result, felt };
@@ -163,7 +163,7 @@ function method(sizes: Sizes['ladder'], quiets: Quiet[], quiet: Baseline): strin
     '',
     '- **query**: a product, from a table that no sale touches, on a connection of its own;',
     '- **catalogue**: the same product from the design’s server, which takes it through the pool of 100 that the sale draws on too, as in one application. Only the SQL designs have such a pool: flashgate and the plain gate leave the shop’s alone, so what the shop feels of them is the query on its own connection;',
-    '- **livez**: `GET /livez` of the same process, as any page that needs no store.',
+    '- **livez**: `GET /livez` of the same process, as any page that needs no store; both over connections that are kept open.',
     '',
     `What fails, or takes longer than 5 s, counts as 5 s. A rung holds while 99 of 100 buyers are answered within ${rungs.HOLDS_MS} ms, neither they nor the shop get an error, and the median of what the shop asks the database (“the shop”: the catalogue where there is one, or else the query) is at most ${rungs.SHOP_MS} ms longer than on a quiet system. All designs are asked up to ${count(askedUpTo)} buyers per second, whether they hold or not, and further until their buyers wait too long or those of the bare route do. That one touches no store: the rate at which it falls is the end of one server process on this machine, which drives the load as well, and says nothing of a design. Beyond such a fall they come half as long.`,
     '',

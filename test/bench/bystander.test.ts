@@ -24,9 +24,10 @@ beforeAll(async () => {
   pool = new pg.Pool({ connectionString: stores.databaseUrl, max: 1 });
   await pool.query('create table products (product_id integer primary key, name text, price bigint)');
   server = createServer(({ url = '' }, response) => {
-    asked.push(url);
-    const status = answer(url);
-    setTimeout(() => response.writeHead(status).end('out of order'), url === '/livez' ? 0 : SLOW_MS);
+    const opening = url === '/livez?open';
+    if (!opening) asked.push(url);
+    const status = opening ? 200 : answer(url);
+    setTimeout(() => response.writeHead(status).end('out of order'), url.startsWith('/livez') ? 0 : SLOW_MS);
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   ({ port } = server.address() as AddressInfo);
@@ -47,7 +48,7 @@ beforeEach(() => {
 
 /** What is felt beside some work. */
 async function beside(work: () => Promise<unknown>, catalogue = true): Promise<Felt> {
-  child.send({ start: { port, catalogue } } satisfies Watching);
+  await ask(child, { start: { port, catalogue } } satisfies Watching);
   await work();
   return (await ask(child, { stop: true } satisfies Watching)) as Felt;
 }
@@ -72,8 +73,11 @@ test('a server without a catalogue is not asked for one, and nothing is said of 
 });
 
 test('what failed is counted, with the first reason, and as long as the shop would have waited', async () => {
-  let livez = 0;
-  answer = (path) => (path === '/livez' ? ((livez += 1) % 2 === 0 ? 200 : 503) : 500);
+  const turns = { livez: [503, 200], catalogue: [500, 404] };
+  answer = (path) => {
+    const mine = turns[path === '/livez' ? 'livez' : 'catalogue'].reverse();
+    return mine[1] ?? 0; // in turn, the first of the two first
+  };
   const felt = await beside(async () => {
     await sleep(100);
     await pool.query('alter table products rename to gone');
@@ -87,6 +91,7 @@ test('what failed is counted, with the first reason, and as long as the shop wou
   expect(felt.livez.reason).toBe('GET /livez answered 503: out of order');
   expect(felt.livez.p99).toBe(5000);
   expect(felt.catalogue).toMatchObject({ failed: felt.livez.count, p50: 5000, p99: 5000 });
+  expect(felt.catalogue?.reason).toMatch(/^GET \/catalogue\/\d+ answered 500: out of order$/);
 });
 
 test('a second look knows nothing of the first', async () => {
