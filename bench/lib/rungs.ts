@@ -75,15 +75,16 @@ export function machinesEnd(bare: Step[]): number {
 }
 
 /**
- * flashgate's worst of all rates and sizes, so that no step is hidden by another; the other designs' beside it.
+ * flashgate's worst median of all rates and sizes, so that no step is hidden by another; the other designs' beside it.
+ * Of the p99s, each the second slowest of some two hundred, the middle is told.
  * @param steps that all designs were asked
  */
 export function goal(steps: Step[], quiet: Baseline): Goal {
-  const worst = (of: Step[]) => {
-    const times = (at: 'p50' | 'p99') => Math.max(...of.map(({ felt }) => ratio(felt, quiet, at)));
-    const failed = of.reduce((sum, { felt }) => sum + failures(felt), 0);
-    return { p50: times('p50'), p99: times('p99'), failed };
-  };
+  const worst = (of: Step[]) => ({
+    p50: Math.max(...of.map(({ felt }) => ratio(felt, quiet))),
+    p99: of.length === 0 ? Number.NaN : median(of.map(({ felt }) => ratio(felt, quiet, 'p99'))),
+    failed: of.reduce((sum, { felt }) => sum + failures(felt), 0),
+  });
   const said = (of: Step[]) => {
     const { p50, p99, failed } = worst(of);
     return `${digits(p50)} × (p99 ${digits(p99)} ×${failed > 0 ? `, ${count(failed)} failed` : ''})`;
@@ -95,7 +96,7 @@ export function goal(steps: Step[], quiet: Baseline): Goal {
     what: 'an unrelated query’s latency (median) during the rush, against a quiet system',
     goal: `≤ ${LEFT_ALONE} ×, none failed`,
     measured: [
-      `${said(own)}, the worst of ${[...new Set(own.map(({ rate }) => count(rate)))].join(', ')} buyers per second`,
+      `${said(own)}, the worst of ${[...new Set(own.map(({ rate }) => count(rate)))].join(', ')} buyers per second (of the p99s the middle)`,
       ...others.map((name) => `${name} ${said(steps.filter((step) => step.name === name))}`),
     ].join('; '),
     met: own.length > 0 && p50 <= LEFT_ALONE && failed === 0,
