@@ -1,51 +1,86 @@
 /**
- * The rest of the shop, as a process of its own: at a fixed rate, a query that has nothing to do with the sale, on a
- * connection of its own through the same database, and GET /livez of the API. Latency is counted from when each was due.
+ * The rest of the shop, as a process of its own. At a fixed rate it asks for three things that have nothing to do with
+ * the sale: a product from the database on a connection of its own; the same product from the design's server, which
+ * takes it from the pool that the sale uses too (GET /catalogue/:productId, where a design has such a pool); and GET
+ * /livez. A new one is sent when it is due, whether the ones before were answered or not.
  */
 import pg from 'pg';
 import { Agent, request } from 'undici';
 import { ready } from './child.ts';
+import { PRODUCTS, productQuery } from './product.ts';
 import { quantile } from './stats.ts';
 
 const EVERY_MS = 10;
-const PRODUCTS = 10_000;
-const QUERY = { name: 'product', text: 'select name, price from products where product_id = $1' };
+/** The clock's grain: who is sent later than this after it was due waited for more than the timer. */
+const GRAIN_MS = 2;
+/** A visitor gives up after this time; what failed, however soon, counts as this long. */
+const PATIENCE_MS = 5000;
 const CONNECTIONS = 5;
+/** Asked once per connection, to open it; not counted. */
+const OPEN = '/livez?open';
+const WARM_UP = 2000;
+/**
+ * As a proxy in front of the server has, kept open: enough that a slow answer is waited for at the server, not here.
+ * They are opened first, since a server in Node.js accepts one new connection per turn of its event loop, and long
+ * turns would be felt many times over.
+ */
+const HTTP_CONNECTIONS = 100;
 
-export type Felt = Record<'query' | 'livez', { p50: number; p99: number; count: number; failed: number }>;
-export type Watching = { start: { port: number } } | { stop: true };
+/** Milliseconds. `reason` is the first failure's. */
+export type Seen = { p50: number; p99: number; count: number; failed: number; reason?: string };
+/** Without `catalogue` when the design has no pool that a shop could share with it. */
+export type Felt = { query: Seen; livez: Seen; catalogue?: Seen };
+export type Watching = { start: { port: number; catalogue: boolean } } | { stop: true };
+type What = keyof Felt;
 
-const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'], max: CONNECTIONS });
-const agent = new Agent({ connections: CONNECTIONS });
-let latencies: Record<'query' | 'livez', number[]> = { query: [], livez: [] };
-let failed = { query: 0, livez: 0 };
+const pool = new pg.Pool({
+  connectionString: process.env['DATABASE_URL'],
+  ...{ max: CONNECTIONS, connectionTimeoutMillis: PATIENCE_MS, query_timeout: PATIENCE_MS },
+});
+pool.on('error', (error) => console.error(error)); // of one that idles: the next query opens another, or says why not
+const agents = {
+  catalogue: new Agent({ connections: HTTP_CONNECTIONS }),
+  livez: new Agent({ connections: HTTP_CONNECTIONS }),
+};
+type Sent = { latencies: number[]; failed: number; reason?: string };
+let sent = new Map<What, Sent>();
 let clock: NodeJS.Timeout | undefined;
 const underWay = new Set<Promise<void>>();
 
-function timed(what: 'query' | 'livez', due: number, work: Promise<unknown>): void {
+function timed(what: What, since: number, work: Promise<unknown>): void {
+  const mine = sent.get(what) ?? { latencies: [], failed: 0 };
+  sent.set(what, mine);
   const done = work.then(
-    () => void latencies[what].push(performance.now() - due),
-    () => void (failed[what] += 1),
+    () => void mine.latencies.push(performance.now() - since),
+    (error: unknown) => {
+      mine.latencies.push(PATIENCE_MS);
+      mine.failed += 1;
+      mine.reason ??= error instanceof Error ? error.message || error.name : String(error);
+    },
   );
   underWay.add(done);
   void done.finally(() => underWay.delete(done));
 }
 
-async function livez(port: number): Promise<void> {
-  const { statusCode, body } = await request(`http://127.0.0.1:${port}/livez`, { dispatcher: agent });
-  await body.dump();
-  if (statusCode !== 200) throw new Error(`/livez answered ${statusCode}`);
+async function get(what: keyof typeof agents, port: number, path: string): Promise<void> {
+  const signal = AbortSignal.timeout(PATIENCE_MS);
+  const { statusCode, body } = await request(`http://127.0.0.1:${port}${path}`, { dispatcher: agents[what], signal });
+  const text = await body.text();
+  if (statusCode !== 200) throw new Error(`GET ${path} answered ${statusCode}: ${text}`);
 }
 
-function start(port: number): void {
-  latencies = { query: [], livez: [] };
-  failed = { query: 0, livez: 0 };
+async function start({ port, catalogue }: { port: number; catalogue: boolean }): Promise<void> {
+  const opened = catalogue ? (['livez', 'catalogue'] as const) : (['livez'] as const);
+  await Promise.all(opened.flatMap((what) => Array.from({ length: HTTP_CONNECTIONS }, () => get(what, port, OPEN))));
+  sent = new Map();
   let due = performance.now();
   clock = setInterval(() => {
-    for (; due <= performance.now(); due += EVERY_MS) {
+    for (let now = performance.now(); due <= now; due += EVERY_MS, now = performance.now()) {
+      const since = now - due > GRAIN_MS ? due : now;
       const product = 1 + Math.floor(Math.random() * PRODUCTS);
-      timed('query', due, pool.query({ ...QUERY, values: [product] }));
-      timed('livez', due, livez(port));
+      timed('query', since, pool.query(productQuery(product)));
+      timed('livez', since, get('livez', port, '/livez'));
+      if (catalogue) timed('catalogue', since, get('catalogue', port, `/catalogue/${product}`));
     }
   }, 1);
 }
@@ -53,22 +88,26 @@ function start(port: number): void {
 async function stop(): Promise<Felt> {
   clearInterval(clock);
   await Promise.all(underWay);
-  const felt = (what: 'query' | 'livez') => ({
-    p50: latencies[what].length === 0 ? Number.NaN : quantile(latencies[what], 0.5),
-    p99: latencies[what].length === 0 ? Number.NaN : quantile(latencies[what], 0.99),
-    count: latencies[what].length,
-    failed: failed[what],
-  });
-  return { query: felt('query'), livez: felt('livez') };
+  const [query, livez, catalogue] = [seen('query'), seen('livez'), sent.has('catalogue') && seen('catalogue')];
+  return { query, livez, ...(catalogue ? { catalogue } : {}) };
+}
+
+function seen(what: What): Seen {
+  const { latencies, failed, reason } = sent.get(what) ?? { latencies: [], failed: 0 };
+  if (latencies.length === 0) return { p50: Number.NaN, p99: Number.NaN, count: 0, failed };
+  const at = { p50: quantile(latencies, 0.5), p99: quantile(latencies, 0.99) };
+  return { ...at, count: latencies.length, failed, ...(reason === undefined ? {} : { reason }) };
 }
 
 process.on('message', (message: Watching) => {
-  if ('start' in message) start(message.start.port);
-  else void stop().then((felt) => process.send?.(felt));
+  const reply = 'start' in message ? start(message.start).then(() => ({ started: true })) : stop();
+  void reply.then((told) => process.send?.(told));
 });
-// Its connections are open before anything is measured.
-await Promise.all(Array.from({ length: CONNECTIONS }, () => pool.query({ ...QUERY, values: [1] })));
+// Its connections are open, and its code compiled, before anything is measured.
+for (let n = 1; n <= WARM_UP; n += CONNECTIONS) {
+  await Promise.all(Array.from({ length: CONNECTIONS }, (_, more) => pool.query(productQuery(n + more))));
+}
 ready({}, async () => {
   clearInterval(clock);
-  await Promise.all([pool.end(), agent.close()]);
+  await Promise.all([pool.end(), ...Object.values(agents).map((agent) => agent.close())]);
 });

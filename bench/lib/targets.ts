@@ -18,6 +18,8 @@ export type Target = {
   token: string;
   /** The server; its children belong to it. */
   pid: number;
+  /** Whether it has GET /catalogue/:productId, by the pool that its sale uses: one application with the shop's pages. */
+  catalogue: boolean;
   /** A new sale, open. @returns its id */
   newSale: (units: number) => Promise<string>;
   /** Undefined for a server that sells nothing. @throws {Error} when what the stores say does not fit together */
@@ -44,12 +46,12 @@ type Selling = Pick<Target, 'newSale' | 'recount'>;
 async function startPeer(name: string, file: string, bench: Bench, options: StartOptions, selling: Selling) {
   const env = { DATABASE_URL: bench.peers.url, REDIS_URL: bench.env['REDIS_URL'] ?? '', NODE_ENV: 'production' };
   const { child, first } = await startChild(join(PEERS, file), { env, execArgv: profiling(options) });
-  const { port } = first as { port: number };
+  const { port, catalogue = false } = first as { port: number; catalogue?: boolean };
   const stop = async () => {
     await bench.load.release();
     await endChild(child);
   };
-  return { name, port, token: '', pid: child.pid ?? 0, ...selling, stop };
+  return { name, port, token: '', pid: child.pid ?? 0, catalogue, ...selling, stop };
 }
 
 const nothingSold: Selling = { newSale: () => Promise.resolve(newSaleId()), recount: () => Promise.resolve(undefined) };
@@ -180,7 +182,8 @@ export async function startFlashgate(
     child.kill('SIGTERM');
     await child.done;
   };
-  return { name, port, token: bench.secrets.SERVICE_TOKEN, pid: child.pid ?? 0, ...inFlashgate(bench, url), stop };
+  const pid = child.pid ?? 0;
+  return { name, port, token: bench.secrets.SERVICE_TOKEN, pid, catalogue: false, ...inFlashgate(bench, url), stop };
 }
 
 async function untilAnswers(url: string, ended: Promise<number>): Promise<void> {

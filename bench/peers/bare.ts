@@ -13,5 +13,6 @@ app.post(
   { schema: { params: jsonSchema(SaleParams), body: jsonSchema(ReserveBody, 'input'), response } },
   (_request, reply) => reply.header('retry-after', '600').code(409).header('content-type', PROBLEM_TYPE).send(SOLD_OUT),
 );
+app.get('/livez', () => Promise.resolve({ status: 'ok' }));
 const { port } = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
 ready({ port: Number(port) }, () => undefined);

@@ -22,13 +22,21 @@ export function sendSoldOut(reply: FastifyReply): FastifyReply {
 type Request = { Params: z.infer<typeof SaleParams>; Body: z.infer<typeof ReserveBody> };
 type Handler = (buyer: Buyer, reply: FastifyReply) => FastifyReply | Promise<FastifyReply>;
 
-/** Listens on a free port, tells it to the bench, and ends with it. */
-export async function serve(handler: Handler, close: () => Promise<unknown> = () => Promise.resolve()) {
+/** Answers one product, for the rest of the shop. */
+export type Catalogue = (productId: number) => Promise<object>;
+
+/** Listens on a free port, tells it to the bench, with whether there is a catalogue, and ends with it. */
+export async function serve(handler: Handler, close: () => Promise<unknown>, catalogue?: Catalogue) {
   const app = Fastify();
   addRoute(app, handler);
   app.get('/livez', () => Promise.resolve({ status: 'ok' }));
+  if (catalogue) {
+    app.get<{ Params: { productId: string } }>('/catalogue/:productId', ({ params }) =>
+      catalogue(Number(params.productId)),
+    );
+  }
   const { port } = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
-  ready({ port: Number(port) }, async () => {
+  ready({ port: Number(port), catalogue: catalogue !== undefined }, async () => {
     await close();
   });
 }
@@ -44,9 +52,11 @@ function addRoute(app: FastifyInstance, handler: Handler): void {
   );
 }
 
+export type Decide = (buyer: Buyer) => Promise<Decision>;
+
 /** A design that decides with a promise. */
-export function serveDecisions(decide: (buyer: Buyer) => Promise<Decision>, close: () => Promise<unknown>) {
-  return serve(async (buyer, reply) => {
+export function serveDecisions(decide: Decide, close: () => Promise<unknown>, catalogue?: Catalogue) {
+  const handler: Handler = async (buyer, reply) => {
     const decision = await decide(buyer);
     if (decision === 'sold_out') return sendSoldOut(reply);
     if (decision === 'overloaded') return reply.code(503).header('content-type', PROBLEM_TYPE).send(OVERLOADED);
@@ -58,5 +68,6 @@ export function serveDecisions(decide: (buyer: Buyer) => Promise<Decision>, clos
       reservedAt: order.reservedAt.toISOString(),
       expiresAt: order.expiresAt.toISOString(),
     });
-  }, close);
+  };
+  return serve(handler, close, catalogue);
 }

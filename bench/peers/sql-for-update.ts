@@ -1,7 +1,8 @@
 /** The plain database as it is often done: the stock row is locked first (SELECT … FOR UPDATE), then all is decided. */
 import type pg from 'pg';
-import { serveDecisions, type Buyer, type Decision } from './route.ts';
-import { createPool, toOrder, type Row } from './sql.ts';
+import type { Buyer, Decision } from './route.ts';
+import { serveShop } from './shop.ts';
+import { toOrder, type Row } from './sql.ts';
 
 const LOCK = { name: 'lock', text: 'select total, sold, amount from stock where sale_id = $1 for update' };
 const COLUMNS = 'reservation_id, qty, amount, reserved_at, expires_at';
@@ -12,8 +13,6 @@ const ORDER = {
   text: `insert into orders (sale_id, user_id, qty, amount) values ($1, $2, $3, $4) returning ${COLUMNS}`,
 };
 const JOURNAL = { name: 'journal', text: 'insert into journal (sale_id, reservation_id, delta) values ($1, $2, $3)' };
-
-const pool = createPool(100);
 
 async function decide(client: pg.PoolClient, { saleId, userId, qty }: Buyer): Promise<Decision> {
   type Stock = { total: number; sold: number; amount: string };
@@ -28,19 +27,16 @@ async function decide(client: pg.PoolClient, { saleId, userId, qty }: Buyer): Pr
   return { outcome: 'ok', order: toOrder(row) };
 }
 
-await serveDecisions(
-  async (buyer) => {
-    const client = await pool.connect();
-    try {
-      await client.query('begin');
-      const decision = await decide(client, buyer);
-      await client.query('commit');
-      client.release();
-      return decision;
-    } catch (error) {
-      client.release(true); // ends the connection, and the transaction with it
-      throw error;
-    }
-  },
-  () => pool.end(),
-);
+await serveShop((pool) => async (buyer) => {
+  const client = await pool.connect();
+  try {
+    await client.query('begin');
+    const decision = await decide(client, buyer);
+    await client.query('commit');
+    client.release();
+    return decision;
+  } catch (error) {
+    client.release(true); // ends the connection, and the transaction with it
+    throw error;
+  }
+});

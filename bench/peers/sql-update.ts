@@ -1,9 +1,5 @@
-/** The plain database, done well: one conditional UPDATE with its order and journal per request, a pool of 100. */
-import { serveDecisions } from './route.ts';
-import { conditionalUpdate, createPool } from './sql.ts';
+/** The plain database, done well: one conditional UPDATE with its order and journal per request. */
+import { serveShop } from './shop.ts';
+import { conditionalUpdate } from './sql.ts';
 
-const pool = createPool(100);
-await serveDecisions(
-  (buyer) => conditionalUpdate(pool, buyer),
-  () => pool.end(),
-);
+await serveShop((pool) => (buyer) => conditionalUpdate(pool, buyer));

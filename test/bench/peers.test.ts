@@ -1,4 +1,4 @@
-/** The plain designs are sound: none oversells, each buyer has one order, and a buyer who holds is told so. */
+/** The plain designs are sound: none oversells, each buyer has one order, a buyer who holds is told so; and the shop beside. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -53,13 +53,34 @@ async function sold(saleId: string, where: 'postgres' | 'redis'): Promise<number
   return row?.sold ?? 0;
 }
 
-test.each([
+const SELLING = [
   ['redis.ts', 'redis'],
   ['sql-update.ts', 'postgres'],
   ['sql-for-update.ts', 'postgres'],
   ['sql-memory.ts', 'postgres'],
   ['sql-queue.ts', 'postgres'],
-] as const)('%s sells what there is, once each', async (file, where) => {
+] as const;
+
+test.each(SELLING)(
+  '%s: the catalogue of a shop stands beside the sale where they share a pool',
+  async (file, where) => {
+    const { child, first } = await startChild(join(PEERS, file), {
+      env: { DATABASE_URL: url, REDIS_URL: stores.redisUrl },
+    });
+    try {
+      const { port, catalogue } = first as { port: number; catalogue: boolean };
+      expect(catalogue).toBe(where === 'postgres');
+      const reply = await fetch(`http://127.0.0.1:${port}/catalogue/7`);
+      if (catalogue) expect(await reply.json()).toEqual({ name: 'product 7', price: '700' });
+      else expect(reply.status).toBe(404);
+      expect((await fetch(`http://127.0.0.1:${port}/livez`)).status).toBe(200);
+    } finally {
+      await endChild(child);
+    }
+  },
+);
+
+test.each(SELLING)('%s sells what there is, once each', async (file, where) => {
   const saleId = `sale-${file.replace('.ts', '')}`;
   await put(saleId);
   const { child, first } = await startChild(join(PEERS, file), {
