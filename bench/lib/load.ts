@@ -20,8 +20,12 @@ export type JobResult = {
   seconds: number;
   /** Answers by HTTP status; 0 is a connection that was lost. */
   statuses: Record<number, number>;
-  /** Answers of 500 and above by their problem's code. */
+  /** Answers of 400 and above but 409 by their problem's code. */
   refusals: Record<string, number>;
+  /** The same for 409, of which only a sample is read: one in 64. */
+  conflicts: Record<string, number>;
+  /** Why the first connection was lost, or could not be opened again. */
+  lost?: string;
   /** Presses that got no answer within the driver's patience. */
   unanswered: number;
   latencyMs: { p50: number; p99: number; max: number };

@@ -21,12 +21,13 @@ type Run = { seconds: number; quick: boolean; only: string[] };
 export async function write(bench: Bench, sections: Section[], run: Run): Promise<string> {
   const whole = !run.quick && run.only.length === 0;
   const folder = whole ? FOLDER : join(FOLDER, '../.flashgate/bench');
+  const text = await document(bench, sections, run); // before anything is written: it says whether the tree was clean
   mkdirSync(join(folder, 'charts'), { recursive: true });
   for (const chart of sections.flatMap(({ charts = [] }) => charts)) {
     writeFileSync(join(folder, 'charts', chart.file), draw(chart));
   }
   const path = join(folder, 'RESULTS.md');
-  await writeMarkdown(path, await document(bench, sections, run));
+  await writeMarkdown(path, text);
   if (whole) {
     const figures = Object.assign({}, ...sections.map((section) => section.figures ?? {})) as Record<string, string>;
     for (const name of QUOTING) {

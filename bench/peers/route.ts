@@ -2,7 +2,7 @@
  * What the plain designs have in common: flashgate's own route, schema and answers, without anything around them. Each
  * design adds its decision and nothing else.
  */
-import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { jsonSchema, Reserved, ReserveBody, SaleParams } from '../../src/http/schemas.ts';
 import { PROBLEM_TYPE, problemBody } from '../../src/http/problem.ts';
@@ -12,20 +12,33 @@ export type Buyer = { saleId: string; userId: string; qty: number };
 export type Order = { reservationId: string; qty: number; amount: number; reservedAt: Date; expiresAt: Date };
 export type Decision = 'sold_out' | 'overloaded' | { outcome: 'ok' | 'dup'; order: Order };
 
-const SOLD_OUT = problemBody('sold_out', { mayReturn: true });
+/** The document that every design answers when nothing is left. */
+export const SOLD_OUT = problemBody('sold_out', { mayReturn: true });
 const OVERLOADED = problemBody('overloaded');
 
-export function sendSoldOut(reply: FastifyReply): FastifyReply {
-  return reply.header('retry-after', '600').code(409).header('content-type', PROBLEM_TYPE).send(SOLD_OUT);
+/** @param body the document, as text, or as an object that is written anew */
+export function sendSoldOut(reply: FastifyReply, body: unknown = SOLD_OUT): FastifyReply {
+  return reply.header('retry-after', '600').code(409).header('content-type', PROBLEM_TYPE).send(body);
 }
 
+/** JSON schemas of answers by status. */
+type Responses = Record<number, object>;
 type Request = { Params: z.infer<typeof SaleParams>; Body: z.infer<typeof ReserveBody> };
-type Handler = (buyer: Buyer, reply: FastifyReply) => FastifyReply | Promise<FastifyReply>;
+type Press = FastifyRequest<Request>;
+type Handler = (request: Press, reply: FastifyReply) => FastifyReply | Promise<FastifyReply>;
 
-/** Listens on a free port, tells it to the bench, and ends with it. */
-export async function serve(handler: Handler, close: () => Promise<unknown> = () => Promise.resolve()) {
+/**
+ * Listens on a free port, tells it to the bench, and ends with it.
+ * @param close lets go of what the design has open
+ * @param responses further schemas of answers, which Fastify compiles into serialisers
+ */
+export async function serve(
+  handler: Handler,
+  close: () => Promise<unknown> = () => Promise.resolve(),
+  responses: Responses = {},
+) {
   const app = Fastify();
-  addRoute(app, handler);
+  addRoute(app, handler, responses);
   app.get('/livez', () => Promise.resolve({ status: 'ok' }));
   const { port } = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
   ready({ port: Number(port) }, async () => {
@@ -33,20 +46,22 @@ export async function serve(handler: Handler, close: () => Promise<unknown> = ()
   });
 }
 
-function addRoute(app: FastifyInstance, handler: Handler): void {
+function addRoute(app: FastifyInstance, handler: Handler, responses: Responses): void {
   const schema = {
     params: jsonSchema(SaleParams),
     body: jsonSchema(ReserveBody, 'input'),
-    response: { 200: jsonSchema(Reserved), 202: jsonSchema(Reserved) },
+    response: { 200: jsonSchema(Reserved), 202: jsonSchema(Reserved), ...responses },
   };
-  app.post<Request>('/sales/:saleId/reserve', { schema }, (request, reply) =>
-    handler({ saleId: request.params.saleId, ...request.body }, reply),
-  );
+  app.post<Request>('/sales/:saleId/reserve', { schema }, handler);
 }
 
-/** A design that decides with a promise. */
+/**
+ * A design that decides with a promise.
+ * @param decide is asked once per request; what it throws is answered 500
+ */
 export function serveDecisions(decide: (buyer: Buyer) => Promise<Decision>, close: () => Promise<unknown>) {
-  return serve(async (buyer, reply) => {
+  return serve(async (request, reply) => {
+    const buyer = { saleId: request.params.saleId, ...request.body };
     const decision = await decide(buyer);
     if (decision === 'sold_out') return sendSoldOut(reply);
     if (decision === 'overloaded') return reply.code(503).header('content-type', PROBLEM_TYPE).send(OVERLOADED);

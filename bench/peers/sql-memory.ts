@@ -1,17 +1,11 @@
 /** The conditional UPDATE, and the sold-out answer kept in the process: most refusals never reach the database. */
 import { serveDecisions } from './route.ts';
-import { rememberSoldOut, remembersSoldOut } from './sold-out-memory.ts';
-import { conditionalUpdate, createPool } from './sql.ts';
+import { updateUnlessSoldOut } from './sold-out-memory.ts';
+import { createPool } from './sql.ts';
 
 const pool = createPool(100);
 
 await serveDecisions(
-  async (buyer) => {
-    if (remembersSoldOut(buyer.saleId)) return 'sold_out';
-    const askedAt = performance.now();
-    const decision = await conditionalUpdate(pool, buyer);
-    if (decision === 'sold_out') rememberSoldOut(buyer.saleId, askedAt);
-    return decision;
-  },
+  (buyer) => updateUnlessSoldOut(pool, buyer),
   () => pool.end(),
 );

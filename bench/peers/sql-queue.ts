@@ -4,8 +4,8 @@
  */
 import pLimit from 'p-limit';
 import { serveDecisions } from './route.ts';
-import { rememberSoldOut, remembersSoldOut } from './sold-out-memory.ts';
-import { conditionalUpdate, createPool } from './sql.ts';
+import { remembersSoldOut, updateUnlessSoldOut } from './sold-out-memory.ts';
+import { createPool } from './sql.ts';
 
 const AT_ONCE = 4;
 const LONGEST_LINE = 5000;
@@ -16,13 +16,7 @@ await serveDecisions(
   async (buyer) => {
     if (remembersSoldOut(buyer.saleId)) return 'sold_out';
     if (line.pendingCount >= LONGEST_LINE) return 'overloaded';
-    return line(async () => {
-      if (remembersSoldOut(buyer.saleId)) return 'sold_out';
-      const askedAt = performance.now();
-      const decision = await conditionalUpdate(pool, buyer);
-      if (decision === 'sold_out') rememberSoldOut(buyer.saleId, askedAt);
-      return decision;
-    });
+    return line(() => updateUnlessSoldOut(pool, buyer));
   },
   () => pool.end(),
 );
