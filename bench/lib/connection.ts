@@ -10,6 +10,7 @@ export type OnReply = (status: number, body: string) => void;
 const HEAD_END = '\r\n\r\n';
 const LENGTH = 'content-length: ';
 
+/** One request under way at a time; it is opened again when it was lost. */
 export class Connection {
   #socket: Socket | undefined;
   #host: string;
@@ -53,6 +54,7 @@ export class Connection {
     this.#socket.write(request, 'latin1');
   }
 
+  /** What is under way gets no reply. */
   close(): void {
     this.#onReply = undefined;
     this.#socket?.destroy();

@@ -3,6 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import { ask, endChild, startChild } from './child.ts';
 
+/** One load: who presses where, how many, how fast. */
 export type Job = {
   port: number;
   path: string;
@@ -16,6 +17,7 @@ export type Job = {
   rate?: number;
 };
 
+/** What came of it. Latencies are of all that were answered, errors too. */
 export type JobResult = {
   seconds: number;
   /** Answers by HTTP status; 0 is a connection that was lost. */
@@ -32,6 +34,7 @@ export type JobResult = {
   driverCpuMs: number;
 };
 
+/** The process that presses. */
 export class Load {
   #child: ChildProcess;
 
@@ -61,6 +64,7 @@ export class Load {
     return Load.start();
   }
 
+  /** Ends the process. */
   stop(): Promise<void> {
     return endChild(this.#child);
   }

@@ -9,7 +9,11 @@ const require = createRequire(import.meta.url);
 const PACKAGES = ['fastify', 'ioredis', 'pg', 'fauxqs', '@aws-sdk/client-sqs'];
 
 /** Lines of a table: what, value. @throws what the stores say when they are away, and when a package is not installed */
-export async function machine({ redis, pool, env }: Bench): Promise<[string, string][]> {
+export async function machine({
+  redis,
+  pool,
+  env,
+}: Pick<Bench, 'redis' | 'pool' | 'env'>): Promise<[string, string][]> {
   const [, version = 'unknown'] = /(?:valkey|redis)_version:(\S+)/.exec(await redis.info('server')) ?? [];
   const setting = async (name: string) =>
     (await pool.query<Record<string, string>>(`show ${name}`)).rows[0]?.[name] ?? 'unknown';

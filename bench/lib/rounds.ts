@@ -1,7 +1,7 @@
 /** One round against one target: a load, and what it cost whom. */
 import type { Bench } from '../bench.ts';
 import { watch } from './cpu.ts';
-import type { Job, JobResult } from './load.ts';
+import type { Job, JobResult, Load } from './load.ts';
 import { digits } from './stats.ts';
 import type { Design, Recount, Target, Told } from './targets.ts';
 
@@ -10,6 +10,10 @@ export type Cpu = { server: number; worker: number; redis: number; postgres: num
 /** `rate`: such answers per second. */
 export type Round = JobResult & { rate: number; cpu: Cpu; recount: Recount | undefined };
 
+/** What a round needs of the bench. */
+export type Measuring = { load: Pick<Load, 'run'>; pids: Bench['pids'] };
+
+/** `rate`: presses per second of an open loop. Without `firstUser` the buyers are new ones. */
 export type Press = Pick<Job, 'connections' | 'requests'> & { firstUser?: number; rate?: number };
 
 /** What buyers may be told in a round: HTTP statuses, and the code that a 409 must have. */
@@ -27,7 +31,7 @@ let nextUser = 1;
  *   cheap, and would win
  */
 export async function measure(
-  { load, pids }: Pick<Bench, 'load' | 'pids'>,
+  { load, pids }: Measuring,
   target: Target,
   saleId: string,
   press: Press,
@@ -76,8 +80,8 @@ function failures({ statuses, unanswered }: JobResult): number {
   return failed.reduce((sum, [, count]) => sum + count, unanswered);
 }
 
-/** A whole rush: a new sale, the load, and the recount of what was sold. @throws {Error} when it oversold */
-export async function rush(bench: Bench, target: Target, units: number, press: Press): Promise<Round> {
+/** A whole rush: a new sale, the load, and the recount of what was sold. @throws {Error} when it oversold, or the counts disagree */
+export async function rush(bench: Measuring, target: Target, units: number, press: Press): Promise<Round> {
   const saleId = await target.newSale(units);
   const round = await measure(bench, target, saleId, press);
   const recount = await target.recount(saleId, told(round));
@@ -90,7 +94,7 @@ export async function rush(bench: Bench, target: Target, units: number, press: P
 }
 
 /** Few requests to a sale of its own, so that code is compiled and connections are open before anything is counted. */
-export async function warmUp(bench: Bench, target: Target, connections: number, requests: number): Promise<void> {
+export async function warmUp(bench: Measuring, target: Target, connections: number, requests: number): Promise<void> {
   await rush(bench, target, 10, { connections, requests });
 }
 

@@ -13,6 +13,7 @@ export type Recount = { sold: number; total: number };
 /** How many buyers were told that they won, and how many got an error or nothing, and may have won all the same. */
 export type Told = { won: number; untold: number };
 
+/** A design's server that runs. */
 export type Target = {
   name: string;
   port: number;
@@ -30,6 +31,7 @@ export type Target = {
 
 /** `about` completes "NAME: …" in the results. */
 export type Design = { name: string; about: string; start: (bench: Bench, options?: StartOptions) => Promise<Target> };
+/** How it is started; nothing given is as it is measured. */
 export type StartOptions = {
   /** Where the server writes its CPU profile when it ends. */
   profileTo?: string | undefined;

@@ -8,8 +8,11 @@ import { jsonSchema, Reserved, ReserveBody, SaleParams } from '../../src/http/sc
 import { PROBLEM_TYPE, problemBody } from '../../src/http/problem.ts';
 import { ready } from '../lib/child.ts';
 
+/** Who wants how many units. */
 export type Buyer = { saleId: string; userId: string; qty: number };
+/** `amount` in minor units, of the whole order. */
 export type Order = { reservationId: string; qty: number; amount: number; reservedAt: Date; expiresAt: Date };
+/** What a design says to a buyer; `overloaded` is answered 503. */
 export type Decision = 'sold_out' | 'overloaded' | { outcome: 'ok' | 'dup'; order: Order };
 
 /** The document that every design answers when nothing is left. */

@@ -10,6 +10,7 @@ const REMEMBERED_MS = 100;
 /** By sale, by `performance.now()`. */
 const until = new Map<string, number>();
 
+/** Whether the database said so within the last tenth of a second. */
 export const remembersSoldOut = (saleId: string): boolean => performance.now() < (until.get(saleId) ?? 0);
 
 /** The conditional UPDATE, unless this process remembers that nothing is left. */
