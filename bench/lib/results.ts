@@ -9,7 +9,8 @@ import { machine } from './machine.ts';
 import { table } from './markdown.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const QUOTING = ['README.md', 'docs/scale.md', 'docs/when-not.md'];
+/** The documents that quote figures. */
+export const QUOTING = ['README.md', 'docs/scale.md', 'docs/when-not.md'];
 
 /** `seconds` it took; `only` these parts, if any are named. */
 type Run = { seconds: number; quick: boolean; only: string[] };

@@ -1,5 +1,5 @@
 /** What keeps the bench honest: it ends when buyers were told something else, and never takes a trial for the real thing. */
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
@@ -9,7 +9,7 @@ import type { Section } from '../../bench/bench.ts';
 import type { JobResult } from '../../bench/lib/load.ts';
 import { commit } from '../../bench/lib/machine.ts';
 import { quoted } from '../../bench/lib/insert.ts';
-import { write } from '../../bench/lib/results.ts';
+import { QUOTING, write } from '../../bench/lib/results.ts';
 import { line, measure, rush, told, type Round } from '../../bench/lib/rounds.ts';
 import { agree, type Recount, type Target } from '../../bench/lib/targets.ts';
 import { PARTS } from '../../bench/parts.ts';
@@ -120,13 +120,12 @@ describe('results', () => {
   let redis: Redis;
   let pool: pg.Pool;
   const root = mkdtempSync(join(tmpdir(), 'results-'));
-  const documents = ['bench/RESULTS.md', 'README.md', 'docs/scale.md', 'docs/when-not.md'];
+  const documents = ['bench/RESULTS.md', ...QUOTING];
   const read = () => documents.map((name) => readFileSync(join(root, name), 'utf8'));
   beforeAll(async () => {
     stores = await freshStores();
     redis = new Redis(stores.redisUrl);
     pool = new pg.Pool({ connectionString: stores.databaseUrl, max: 1 });
-    mkdirSync(join(root, 'bench'));
     for (const name of documents) cpSync(join(ROOT, name), join(root, name));
   });
   afterAll(async () => {
