@@ -164,6 +164,7 @@ function figures(compared: Compared, shipped: Config, sends: { calls: number; ra
   const [fewest, most] = [compared.queued[0] ?? worker, compared.queued.at(-1) ?? worker];
   const sent = (calls: number | undefined) => digits(median(sends.find((each) => each.calls === calls)?.rates ?? []));
   return {
+    'ledger-plain': digits(rate(compared.plain)),
     'ledger-batched': digits(rate(record)),
     'ledger-us': digits(median(record.all.map((each) => each.cpuUs))),
     'ledger-largest': digits(rate(largest(compared))),
