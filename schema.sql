@@ -135,8 +135,7 @@ CASE kind
     ELSE (delta < 0)
 END),
   constraint ledger_entries_kind_check CHECK ((kind = ANY (ARRAY['order'::text, 'expiry'::text, 'cancel'::text, 'refund'::text]))),
-  constraint ledger_entries_reservation_id_fkey FOREIGN KEY (reservation_id) REFERENCES sale_orders(reservation_id),
-  constraint ledger_entries_sale_id_fkey FOREIGN KEY (sale_id) REFERENCES sales(sale_id)
+  constraint ledger_entries_reservation_id_fkey FOREIGN KEY (reservation_id) REFERENCES sale_orders(reservation_id)
 );
 CREATE INDEX entries_by_sale ON public.ledger_entries USING btree (sale_id);
 CREATE UNIQUE INDEX one_giving_back ON public.ledger_entries USING btree (reservation_id) WHERE (delta < 0);

@@ -9,7 +9,10 @@ export const FULL = {
   },
   refusal: { requests: 20_000, rounds: 11, profiled: 60_000 },
   gate: { batches: [1, 16, 64, 256, 1024], decisions: 400_000, perRequest: 60_000, rounds: 3 },
-  ledger: { orders: 20_000, plain: 3_000, queued: 10_000, queuedPlain: 1_500, batch: 500, rounds: 2 },
+  ledger: {
+    ...{ orders: 20_000, plain: 3_000, batches: [10, 500], queued: 10_000, queuedPlain: 1_500, rounds: 2 },
+    ...{ receivers: [4, 16, 48], inFlight: [1, 4, 16] },
+  },
   ladder: {
     ...{ rates: [500, 2_000, 8_000, 16_000, 32_000, 64_000], units: [100, 5_000] },
     ...{ seconds: 2, quietSeconds: 1, askedUpTo: 8_000 },
@@ -29,7 +32,10 @@ export const QUICK: Sizes = {
   },
   refusal: { requests: 4_000, rounds: 2, profiled: 5_000 },
   gate: { batches: [1, 16, 256], decisions: 20_000, perRequest: 4_000, rounds: 1 },
-  ledger: { orders: 2_000, plain: 300, queued: 500, queuedPlain: 100, batch: 500, rounds: 1 },
+  ledger: {
+    ...{ orders: 2_000, plain: 300, batches: [10, 500], queued: 500, queuedPlain: 100, rounds: 1 },
+    ...{ receivers: [8], inFlight: [1, 8] },
+  },
   ladder: { rates: [1_000], units: [100], seconds: 1, quietSeconds: 0.5, askedUpTo: 1_000 },
   flat: { units: [100, 10_000], requests: 2_000, buyers: [2_000, 10_000] },
   telemetry: { requests: 2_000, wins: 300, rounds: 1 },

@@ -141,8 +141,8 @@ const Settings = z.object({
   DB_STATEMENT_TIMEOUT_MS: ms(5000),
   DB_IDLE_IN_TRANSACTION_TIMEOUT_MS: ms(5000),
 
-  WORKER_RECEIVERS: count(8, 100),
-  WORKER_BATCH: count(500, 10_000),
+  WORKER_RECEIVERS: count(16, 100),
+  WORKER_BATCH: count(160, 1000),
 
   KEEPER_INTERVAL_MS: ms(1000),
   KEEPER_BATCH: count(500, 2000),
@@ -304,6 +304,11 @@ const relations: Relation[] = [
     holds: (c) => c.QUEUE_VISIBILITY_SECONDS * 1000 > c.DB_STATEMENT_TIMEOUT_MS + c.DB_LOCK_TIMEOUT_MS,
     reason:
       'QUEUE_VISIBILITY_SECONDS must be longer than DB_STATEMENT_TIMEOUT_MS and DB_LOCK_TIMEOUT_MS together, or a message comes again while it is still being recorded',
+  },
+  {
+    holds: (c) => c.WORKER_BATCH <= 10 * c.WORKER_RECEIVERS,
+    reason:
+      'WORKER_BATCH must be no more than ten times WORKER_RECEIVERS: each has ten messages in hand at most, so no transaction would ever have so many orders',
   },
   {
     holds: (c) => c.SHUTDOWN_DEADLINE_MS > c.SHUTDOWN_DELAY_MS + c.REQUEST_DEADLINE_MS,

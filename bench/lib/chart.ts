@@ -1,6 +1,8 @@
 /** Charts as SVG: horizontal bars, plain enough for both light and dark pages. */
 
+/** `label` stands for the value if it is to be read otherwise. */
 export type Bar = { name: string; value: number; label?: string };
+/** `file`: its name in the folder of charts. */
 export type Chart = { file: string; title: string; bars: Bar[] };
 
 const WIDTH = 760;

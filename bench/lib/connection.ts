@@ -4,17 +4,19 @@
  */
 import { connect, type Socket } from 'node:net';
 
-/** `status` 0: the connection was lost before the reply was whole. */
+/** `status` 0: the connection was lost before the reply was whole, or could not be opened; `body` then says why, if it is known. */
 export type OnReply = (status: number, body: string) => void;
 
 const HEAD_END = '\r\n\r\n';
 const LENGTH = 'content-length: ';
 
+/** One request under way at a time; it is opened again when it was lost. */
 export class Connection {
   #socket: Socket | undefined;
   #host: string;
   #port: number;
   #text = '';
+  #why = '';
   #onReply: OnReply | undefined;
 
   constructor(host: string, port: number) {
@@ -32,7 +34,7 @@ export class Connection {
     return new Promise((resolve, reject) => {
       socket.once('connect', () => {
         socket.off('error', reject);
-        socket.on('error', () => undefined); // 'close' follows, which tells it
+        socket.on('error', ({ message }) => (this.#why = message)); // 'close' follows, which tells it
         resolve();
       });
       socket.once('error', reject);
@@ -45,13 +47,14 @@ export class Connection {
     if (this.#socket === undefined) {
       this.open().then(
         () => this.#socket?.write(request, 'latin1'),
-        () => this.#done(0, ''),
+        (error: unknown) => this.#done(0, String(error)),
       );
       return;
     }
     this.#socket.write(request, 'latin1');
   }
 
+  /** What is under way gets no reply. */
   close(): void {
     this.#onReply = undefined;
     this.#socket?.destroy();
@@ -69,14 +72,15 @@ export class Connection {
     }
     this.#text = '';
     const status = Number(text.slice(9, 12));
-    this.#done(status, status === 409 ? '' : text.slice(head + HEAD_END.length));
+    this.#done(status, text.slice(head + HEAD_END.length));
   }
 
   #lost(socket: Socket): void {
     if (this.#socket !== socket) return;
     this.#socket = undefined;
     this.#text = '';
-    this.#done(0, '');
+    this.#done(0, this.#why);
+    this.#why = '';
   }
 
   #done(status: number, body: string): void {

@@ -69,10 +69,18 @@ export function residentBytes(pid: number): number {
   return kilobytes.reduce((sum, each) => sum + Number(each), 0) * 1024;
 }
 
-/** Watches several processes. @returns a function that tells the milliseconds each has used since */
+/**
+ * Watches several processes. What a child used is counted in nanoseconds while it lives and in the kernel's ticks (10 ms)
+ * once it has ended: when one ends meanwhile, up to two ticks of its past are lost, and of a process that did next to
+ * nothing less than nothing would be left. That is told as nothing.
+ * @returns a function that tells the milliseconds each has used since
+ */
 export function watch<Name extends string>(pids: Record<Name, number>): () => Record<Name, number> {
   const all = Object.entries(pids) as [Name, number][];
   const before = new Map(all.map(([name, pid]) => [name, cpuMs(pid)]));
   return () =>
-    Object.fromEntries(all.map(([name, pid]) => [name, cpuMs(pid) - (before.get(name) ?? 0)])) as Record<Name, number>;
+    Object.fromEntries(all.map(([name, pid]) => [name, Math.max(0, cpuMs(pid) - (before.get(name) ?? 0))])) as Record<
+      Name,
+      number
+    >;
 }

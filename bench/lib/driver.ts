@@ -12,6 +12,9 @@ const OPENED_AT_ONCE = 100;
 const HOST = '127.0.0.1';
 /** A loop that still waits so long after the last press gives up on the rest. */
 const PATIENCE_MS = 10_000;
+const CONFLICT = 409;
+/** Of so many answers of 409 the body of one is read, beginning with the first. */
+const SAMPLED = 64;
 
 let connections: Connection[] = [];
 let openTo = '';
@@ -50,6 +53,8 @@ async function run(job: Job): Promise<JobResult> {
     seconds,
     statuses: tally.statuses,
     refusals: tally.refusals,
+    conflicts: tally.conflicts,
+    ...(tally.lost === undefined ? {} : { lost: tally.lost }),
     unanswered: job.requests - tally.answered,
     latencyMs: { p50: at(0.5), p99: at(0.99), max: at(1) },
     driverCpuMs: (user + system) / 1000,
@@ -61,19 +66,25 @@ type Tally = {
   answered: number;
   statuses: Record<number, number>;
   refusals: Record<string, number>;
+  conflicts: Record<string, number>;
+  lost: string | undefined;
 };
 
 const newTally = (requests: number): Tally => ({
-  ...{ latencies: new Float64Array(requests), answered: 0, statuses: {}, refusals: {} },
+  ...{ latencies: new Float64Array(requests), answered: 0, statuses: {}, refusals: {}, conflicts: {}, lost: undefined },
 });
 
 function note(tally: Tally, since: number, status: number, body: string): void {
   tally.latencies[tally.answered] = performance.now() - since;
   tally.answered += 1;
-  tally.statuses[status] = (tally.statuses[status] ?? 0) + 1;
-  if (status < 500) return;
+  const count = (tally.statuses[status] ?? 0) + 1;
+  tally.statuses[status] = count;
+  if (status === CONFLICT && count % SAMPLED !== 1) return; // nearly every answer of a rush: read, they cost the driver
+  if (status === 0) tally.lost ??= body === '' ? 'closed by the server' : body;
+  if (status < 400) return;
   const code = /"code":"(\w+)"/.exec(body)?.[1] ?? 'no code';
-  tally.refusals[code] = (tally.refusals[code] ?? 0) + 1;
+  const counted = status === CONFLICT ? tally.conflicts : tally.refusals;
+  counted[code] = (counted[code] ?? 0) + 1;
 }
 
 function closedLoop(job: Job): Promise<Tally> {

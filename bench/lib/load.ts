@@ -3,6 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import { ask, endChild, startChild } from './child.ts';
 
+/** One load: who presses where, how many, how fast. */
 export type Job = {
   port: number;
   path: string;
@@ -16,18 +17,24 @@ export type Job = {
   rate?: number;
 };
 
+/** What came of it. Latencies are of all that were answered, errors too. */
 export type JobResult = {
   seconds: number;
   /** Answers by HTTP status; 0 is a connection that was lost. */
   statuses: Record<number, number>;
-  /** Answers of 500 and above by their problem's code. */
+  /** Answers of 400 and above but 409 by their problem's code. */
   refusals: Record<string, number>;
+  /** The same for 409, of which only a sample is read: one in 64. */
+  conflicts: Record<string, number>;
+  /** Why the first connection was lost, or could not be opened again. */
+  lost?: string;
   /** Presses that got no answer within the driver's patience. */
   unanswered: number;
   latencyMs: { p50: number; p99: number; max: number };
   driverCpuMs: number;
 };
 
+/** The process that presses. */
 export class Load {
   #child: ChildProcess;
 
@@ -57,6 +64,7 @@ export class Load {
     return Load.start();
   }
 
+  /** Ends the process. */
   stop(): Promise<void> {
     return endChild(this.#child);
   }

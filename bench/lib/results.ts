@@ -8,30 +8,37 @@ import { insert } from './insert.ts';
 import { machine } from './machine.ts';
 import { table } from './markdown.ts';
 
-const FOLDER = join(import.meta.dirname, '..');
+const ROOT = join(import.meta.dirname, '../..');
 /** The documents that quote figures. */
 export const QUOTING = ['README.md', 'docs/operations.md', 'docs/scale.md', 'docs/when-not.md'];
 
+/** `seconds` it took; `only` these parts, if any are named. */
 type Run = { seconds: number; quick: boolean; only: string[] };
+
+/** What is written of the bench itself: its sizes and stores. */
+type Of = Pick<Bench, 'sizes' | 'env' | 'redis' | 'pool'>;
 
 /**
  * A whole run rewrites RESULTS.md, the charts and the documents; a quick or partial one is written to the state folder
  * only, so that it cannot be taken for the real thing.
+ * @param root the repository's folder
  * @returns where the results are
+ * @throws {Error} when a document quotes a figure that was not measured
  */
-export async function write(bench: Bench, sections: Section[], run: Run): Promise<string> {
+export async function write(bench: Of, sections: Section[], run: Run, root = ROOT): Promise<string> {
   const whole = !run.quick && run.only.length === 0;
-  const folder = whole ? FOLDER : join(FOLDER, '../.flashgate/bench');
+  const folder = join(root, whole ? 'bench' : '.flashgate/bench');
+  const text = await document(bench, sections, run); // before anything is written: it says whether the tree was clean
   mkdirSync(join(folder, 'charts'), { recursive: true });
   for (const chart of sections.flatMap(({ charts = [] }) => charts)) {
     writeFileSync(join(folder, 'charts', chart.file), draw(chart));
   }
   const path = join(folder, 'RESULTS.md');
-  await writeMarkdown(path, await document(bench, sections, run));
+  await writeMarkdown(path, text);
   if (whole) {
     const figures = Object.assign({}, ...sections.map((section) => section.figures ?? {})) as Record<string, string>;
     for (const name of QUOTING) {
-      const quoting = join(FOLDER, '..', name);
+      const quoting = join(root, name);
       await writeMarkdown(quoting, insert(readFileSync(quoting, 'utf8'), figures));
     }
   }
@@ -43,7 +50,7 @@ async function writeMarkdown(path: string, text: string): Promise<void> {
   writeFileSync(path, await format(text, { ...(await resolveConfig(path)), parser: 'markdown' }));
 }
 
-async function document(bench: Bench, sections: Section[], { seconds, quick, only }: Run): Promise<string> {
+async function document(bench: Of, sections: Section[], { seconds, quick, only }: Run): Promise<string> {
   const goals = sections.flatMap((section) => section.goals ?? []);
   const kind = quick ? 'A quick run with small numbers: it shows that the bench runs, not how fast anything is.' : '';
   const lines = [

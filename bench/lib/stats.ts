@@ -2,7 +2,7 @@
 
 /** The value below which a share of the sorted values lies (nearest rank). @throws {Error} without values */
 export function quantile(values: readonly number[], share: number): number {
-  const sorted = [...values].sort((a, b) => a - b);
+  const sorted = values.toSorted((a, b) => a - b);
   const found = sorted[Math.min(sorted.length - 1, Math.max(0, Math.ceil(share * sorted.length) - 1))];
   if (found === undefined) throw new Error('no value was measured');
   return found;
@@ -10,19 +10,13 @@ export function quantile(values: readonly number[], share: number): number {
 
 /** The middle value; of an even count the mean of the two in the middle. @throws {Error} without values */
 export function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return (
-    (quantile(sorted, 0.5) +
-      quantile(
-        [...sorted].map((value) => -value),
-        0.5,
-      ) *
-        -1) /
-    2
-  );
+  const sorted = values.toSorted((a, b) => a - b);
+  const [below, above] = [sorted[Math.ceil(sorted.length / 2) - 1], sorted[Math.floor(sorted.length / 2)]];
+  if (below === undefined || above === undefined) throw new Error('no value was measured');
+  return (below + above) / 2;
 }
 
-/** Half the distance between the least and the largest value, as a share of the median: 0.05 is ±5 %. */
+/** Half the distance between the least and the largest value, as a share of the median: 0.05 is ±5 %. @throws {Error} without values */
 export function spread(values: readonly number[]): number {
   const middle = median(values);
   return middle === 0 ? 0 : (Math.max(...values) - Math.min(...values)) / 2 / Math.abs(middle);
@@ -35,7 +29,8 @@ export function digits(value: number): string {
   return rounded.toLocaleString('en-US', { maximumFractionDigits: 6 });
 }
 
-/** The median with its spread: 12.3 ±4 %. */
+/** The median with its spread: 12.3 ±4 %. Of one value there is no spread, and none is told. @throws {Error} without values */
 export function withSpread(values: readonly number[]): string {
+  if (values.length === 1) return digits(median(values));
   return `${digits(median(values))} ±${Math.round(spread(values) * 100)} %`;
 }

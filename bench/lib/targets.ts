@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../scripts/servers/index.js';
 import type { Bench } from '../bench.ts';
+import { plainKeys } from '../peers/redis-script.ts';
 import { endChild, startChild } from './child.ts';
 
 /** What the stores say was sold, whatever buyers were told. */
@@ -12,6 +13,7 @@ export type Recount = { sold: number; total: number };
 /** How many buyers were told that they won, and how many got an error or nothing, and may have won all the same. */
 export type Told = { won: number; untold: number };
 
+/** A design's server that runs. */
 export type Target = {
   name: string;
   port: number;
@@ -20,6 +22,8 @@ export type Target = {
   pid: number;
   /** Whether it has GET /catalogue/:productId, by the pool that its sale uses: one application with the shop's pages. */
   catalogue: boolean;
+  /** Whether winners go to the bench's worker (`pids.worker`): its CPU time is then part of what the design costs. */
+  hasWorker: boolean;
   /** A new sale, open. @returns its id */
   newSale: (units: number) => Promise<string>;
   /** Undefined for a server that sells nothing. @throws {Error} when what the stores say does not fit together */
@@ -27,10 +31,12 @@ export type Target = {
   stop: () => Promise<void>;
 };
 
+/** `about` completes "NAME: …" in the results. */
 export type Design = { name: string; about: string; start: (bench: Bench, options?: StartOptions) => Promise<Target> };
+/** How it is started; nothing given is as it is measured. */
 export type StartOptions = {
   /** Where the server writes its CPU profile when it ends. */
-  profileTo?: string;
+  profileTo?: string | undefined;
 };
 
 const PEERS = join(import.meta.dirname, '../peers');
@@ -43,7 +49,13 @@ const profiling = ({ profileTo }: StartOptions) =>
 
 type Selling = Pick<Target, 'newSale' | 'recount'>;
 
-async function startPeer(name: string, file: string, bench: Bench, options: StartOptions, selling: Selling) {
+async function startPeer(
+  name: string,
+  file: string,
+  bench: Bench,
+  selling: Selling,
+  options: StartOptions = {},
+): Promise<Target> {
   const env = { DATABASE_URL: bench.peers.url, REDIS_URL: bench.env['REDIS_URL'] ?? '', NODE_ENV: 'production' };
   const { child, first } = await startChild(join(PEERS, file), { env, execArgv: profiling(options) });
   const { port, catalogue = false } = first as { port: number; catalogue?: boolean };
@@ -51,10 +63,13 @@ async function startPeer(name: string, file: string, bench: Bench, options: Star
     await bench.load.release();
     await endChild(child);
   };
-  return { name, port, token: '', pid: child.pid ?? 0, catalogue, ...selling, stop };
+  return { name, port, token: '', pid: child.pid ?? 0, catalogue, hasWorker: false, ...selling, stop };
 }
 
-const nothingSold: Selling = { newSale: () => Promise.resolve(newSaleId()), recount: () => Promise.resolve(undefined) };
+const nothingSold = (): Selling => ({
+  newSale: () => Promise.resolve(newSaleId()),
+  recount: () => Promise.resolve(undefined),
+});
 
 const inPostgres = ({ peers: { pool } }: Bench): Selling => ({
   newSale: async (units) => {
@@ -82,20 +97,24 @@ const inPostgres = ({ peers: { pool } }: Bench): Selling => ({
 const inRedis = ({ redis }: Bench): Selling => ({
   newSale: async (units) => {
     const saleId = newSaleId();
-    await redis.set(`{peer:${saleId}}:stock`, units);
+    await redis.set(plainKeys(saleId)[0], units);
     await redis.set(`{peer:${saleId}}:total`, units);
     return saleId;
   },
   recount: async (saleId, told) => {
-    const holds = await redis.hlen(`{peer:${saleId}}:holds`);
-    const [left, total] = await redis.mget(`{peer:${saleId}}:stock`, `{peer:${saleId}}:total`);
+    const [stock, taken] = plainKeys(saleId);
+    const holds = await redis.hlen(taken);
+    const [left, total] = await redis.mget(stock, `{peer:${saleId}}:total`);
     agree(saleId, { sold: Number(total) - Number(left) }, holds, told);
     return { total: Number(total), sold: holds };
   },
 });
 
-/** Every count must say the same, and so must the buyers who were told; each of the bench's buyers takes one unit. */
-function agree(saleId: string, counts: Record<string, number>, orders: number, { won, untold }: Told): void {
+/**
+ * Every count must say the same, and so must the buyers who were told; each of the bench's buyers takes one unit.
+ * @throws {Error} naming the counts that do not fit the orders
+ */
+export function agree(saleId: string, counts: Record<string, number>, orders: number, { won, untold }: Told): void {
   const wrong = Object.entries(counts).filter(([, count]) => count !== orders);
   if (orders < won || orders > won + untold) wrong.push([`told so (${untold} were told nothing)`, won]);
   if (wrong.length === 0) return;
@@ -150,7 +169,7 @@ const inFlashgate = (bench: Bench, url: string): Selling => ({
   },
 });
 
-/** Starts a command of flashgate's that runs until it is ended, with its output in the run's folder. */
+/** Starts a command of flashgate's that runs until it is ended (SIGTERM), with its output in the run's folder. */
 export function runFlashgate(
   { flashgate, env, secrets, folder }: Pick<Bench, 'flashgate' | 'env' | 'secrets' | 'folder'>,
   command: 'serve' | 'work',
@@ -166,6 +185,10 @@ export function runFlashgate(
   return child;
 }
 
+/**
+ * Starts `flashgate serve` on a free port and waits until it is ready; its worker is the bench's.
+ * @throws {Error} when it ends first, or is not ready after 30 s; its log is in the run's folder
+ */
 export async function startFlashgate(
   bench: Bench,
   name: string,
@@ -173,7 +196,7 @@ export async function startFlashgate(
   { profileTo }: StartOptions = {},
 ): Promise<Target> {
   const port = await freePort();
-  const options = profiling(profileTo === undefined ? {} : { profileTo });
+  const options = profiling({ profileTo });
   const child = runFlashgate(bench, 'serve', { ...settings, PORT: String(port), NODE_OPTIONS: options.join(' ') });
   const url = `http://127.0.0.1:${port}`;
   await untilAnswers(`${url}/readyz`, child.done);
@@ -182,8 +205,8 @@ export async function startFlashgate(
     child.kill('SIGTERM');
     await child.done;
   };
-  const pid = child.pid ?? 0;
-  return { name, port, token: bench.secrets.SERVICE_TOKEN, pid, catalogue: false, ...inFlashgate(bench, url), stop };
+  const own = { name, port, token: bench.secrets.SERVICE_TOKEN, pid: child.pid ?? 0 };
+  return { ...own, catalogue: false, hasWorker: true, ...inFlashgate(bench, url), stop };
 }
 
 async function untilAnswers(url: string, ended: Promise<number>): Promise<void> {
@@ -201,60 +224,70 @@ async function untilAnswers(url: string, ended: Promise<number>): Promise<void> 
   throw new Error(`flashgate was not ready after ${READY_MS / 1000} s`);
 }
 
+/** A plain design of `bench/peers`. */
+const peer = (name: string, about: string, file: string, selling: (bench: Bench) => Selling): Design => ({
+  name,
+  about,
+  start: (bench, options) => startPeer(name, file, bench, selling(bench), options),
+});
+
+/** flashgate with these settings. */
+const own = (name: string, about: string, settings: Record<string, string>): Design => ({
+  name,
+  about,
+  start: (bench, options) => startFlashgate(bench, name, settings, options),
+});
+
 const ONE = { API_PROCESSES: '1' };
 
+/** Everything that is compared, by the name that the parts use. */
 export const DESIGNS = {
-  bare: {
-    name: 'bare Fastify route',
-    about: 'same schema, "sold out" from a text made once; sells nothing',
-    start: (bench, options = {}) => startPeer('bare Fastify route', 'bare.ts', bench, options, nothingSold),
-  },
-  serialised: {
-    name: 'bare, answer serialised',
-    about: 'the same, the answer written by Fastify’s compiled serialiser each time',
-    start: (bench, options = {}) =>
-      startPeer('bare, answer serialised', 'bare-serialised.ts', bench, options, nothingSold),
-  },
-  redis: {
-    name: 'one EVALSHA per request',
-    about: 'the plain gate: atomic script, ioredis with auto-pipelining, winners kept in Redis only',
-    start: (bench, options = {}) => startPeer('one EVALSHA per request', 'redis.ts', bench, options, inRedis(bench)),
-  },
-  update: {
-    name: 'conditional UPDATE',
-    about: 'one prepared statement with order and journal, pool of 100',
-    start: (bench, options = {}) => startPeer('conditional UPDATE', 'sql-update.ts', bench, options, inPostgres(bench)),
-  },
-  forUpdate: {
-    name: 'SELECT … FOR UPDATE',
-    about: 'the row locked first, prepared statements, pool of 100',
-    start: (bench, options = {}) =>
-      startPeer('SELECT … FOR UPDATE', 'sql-for-update.ts', bench, options, inPostgres(bench)),
-  },
-  memory: {
-    name: 'UPDATE + memory',
-    about: 'conditional UPDATE, the sold-out answer kept in the process for 100 ms',
-    start: (bench, options = {}) => startPeer('UPDATE + memory', 'sql-memory.ts', bench, options, inPostgres(bench)),
-  },
-  queue: {
-    name: 'UPDATE + memory + queue',
-    about: 'the same, four transactions at a time, a bounded line in front',
-    start: (bench, options = {}) =>
-      startPeer('UPDATE + memory + queue', 'sql-queue.ts', bench, options, inPostgres(bench)),
-  },
-  noLatch: {
-    name: 'flashgate, no latch',
-    about: 'one process, every request a share of a batched script call',
-    start: (bench, options = {}) => startFlashgate(bench, 'flashgate, no latch', { ...ONE, LATCH_MS: '0' }, options),
-  },
-  flashgate: {
-    name: 'flashgate',
-    about: 'one process, as shipped',
-    start: (bench, options = {}) => startFlashgate(bench, 'flashgate', ONE, options),
-  },
-  allCores: {
-    name: 'flashgate, all cores',
-    about: 'as shipped, one process per core',
-    start: (bench, options = {}) => startFlashgate(bench, 'flashgate, all cores', {}, options),
-  },
+  bare: peer(
+    'bare Fastify route',
+    'same schema, "sold out" from a text made once; sells nothing',
+    'bare.ts',
+    nothingSold,
+  ),
+  serialised: peer(
+    'bare, answer serialised',
+    'the same, the answer written by Fastify’s compiled serialiser each time',
+    'bare-serialised.ts',
+    nothingSold,
+  ),
+  redis: peer(
+    'one EVALSHA per request',
+    'the plain gate: atomic script, ioredis with auto-pipelining, winners kept in Redis only',
+    'redis.ts',
+    inRedis,
+  ),
+  update: peer(
+    'conditional UPDATE',
+    'one prepared statement with order and journal, pool of 100',
+    'sql-update.ts',
+    inPostgres,
+  ),
+  forUpdate: peer(
+    'SELECT … FOR UPDATE',
+    'the row locked first, prepared statements, pool of 100',
+    'sql-for-update.ts',
+    inPostgres,
+  ),
+  memory: peer(
+    'UPDATE + memory',
+    'conditional UPDATE, the sold-out answer kept in the process for 100 ms',
+    'sql-memory.ts',
+    inPostgres,
+  ),
+  queue: peer(
+    'UPDATE + memory + queue',
+    'the same, four transactions at a time, a bounded line in front',
+    'sql-queue.ts',
+    inPostgres,
+  ),
+  noLatch: own('flashgate, no latch', 'one process, every request a share of a batched script call', {
+    ...ONE,
+    LATCH_MS: '0',
+  }),
+  flashgate: own('flashgate', 'one process, as shipped', ONE),
+  allCores: own('flashgate, all cores', 'as shipped, one process per core', {}),
 } satisfies Record<string, Design>;

@@ -1,92 +1,120 @@
-/** The ledger alone: orders per second, one per transaction with ten workers against flashgate's batches. */
-import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { SQSClient } from '@aws-sdk/client-sqs';
+/** The ledger alone: orders per second, one per transaction with ten workers against flashgate's batches; and the queue. */
 import pg from 'pg';
-import { createQueues, deleteQueues } from '../../scripts/servers/index.js';
+import { readConfig, type Config } from '../../src/config.ts';
 import type { NewOrder } from '../../src/domain/recording.ts';
-import type { Hold } from '../../src/domain/reservation.ts';
 import { INSERT, insertValues, record } from '../../src/ledger/orders.ts';
-import { createSale } from '../../src/ledger/sales.ts';
-import { Producer } from '../../src/queue/producer.ts';
 import type { Bench, Goal, Section } from '../bench.ts';
-import { endChild, startChild } from '../lib/child.ts';
-import { watch } from '../lib/cpu.ts';
 import { table } from '../lib/markdown.ts';
+import {
+  expectSold,
+  holdsOf,
+  ownSale,
+  plainSale,
+  sending,
+  throughQueue,
+  timed,
+  type Recorded,
+} from '../lib/recording.ts';
 import { digits, median, withSpread } from '../lib/stats.ts';
-import { runFlashgate } from '../lib/targets.ts';
 import { recordOne } from '../peers/record-one.ts';
 
 const WORKERS = 10;
-type Measured = { rate: number; cpuUs: number };
-type Way = { name: string; run: (bench: Bench, orders: number) => Promise<Measured> };
-
-const PLAIN: Way = { name: 'one per transaction, ten workers', run: plainDirect };
-const SAME: Way = {
-  name: 'flashgate’s record(), one hold each, ten at once',
-  run: (bench, n) => recordInBatches(bench, n, 1, WORKERS),
-};
-const BATCHED: Way = {
-  name: 'flashgate’s record(), in batches, two at once',
-  run: (bench, n) => recordInBatches(bench, n, bench.sizes.ledger.batch, 2),
-};
-const PLAIN_QUEUED: Way = {
-  name: 'the plain worker, through the queue',
-  run: (bench, n) => throughQueue(bench, n, 'plain'),
-};
-const QUEUED: Way = {
-  name: 'flashgate’s worker, through the queue',
-  run: (bench, n) => throughQueue(bench, n, 'flashgate'),
+/** What one receive brings at most. */
+const RECEIVED = 10;
+type Way = {
+  name: string;
+  /** For the chart. */
+  short: string;
+  orders: number;
+  run: (bench: Bench, orders: number) => Promise<Recorded>;
+  all: Recorded[];
 };
 
+/** What is compared, in the order of the table; what is shipped is among it. */
+function ways({ sizes: { ledger } }: Bench, shipped: Config) {
+  const { plain, orders, batches, queued, queuedPlain, receivers } = ledger;
+  const way = (name: string, short: string, count: number, run: Way['run']): Way => ({
+    ...{ name, short, orders: count, run, all: [] },
+  });
+  const ascending = (...numbers: number[]) => [...new Set(numbers)].sort((a, b) => a - b);
+  return {
+    plain: way('one per transaction, ten workers', 'one by one', plain, plainDirect),
+    same: way('flashgate’s record(), one hold each, ten at once', 'record(), 1', plain, (bench, n) =>
+      recordInBatches(bench, n, 1, WORKERS),
+    ),
+    batched: ascending(...batches, shipped.WORKER_BATCH).map((size) => ({
+      size,
+      ...way(
+        `flashgate’s record(), ${size} holds each, two at once`,
+        `record(), ${size}`,
+        Math.min(orders, size * 400),
+        (bench, n) => recordInBatches(bench, n, size, 2),
+      ),
+    })),
+    plainQueued: way('the plain worker, through the queue', 'plain worker, queue', queuedPlain, (bench, n) =>
+      throughQueue(bench, n, 'plain'),
+    ),
+    queued: ascending(...receivers, shipped.WORKER_RECEIVERS).map((count) => ({
+      count,
+      ...way(
+        `flashgate’s worker with ${count} receivers, through the queue`,
+        `worker, ${count} receivers, queue`,
+        queued,
+        (bench, n) =>
+          throughQueue(bench, n, { WORKER_RECEIVERS: String(count), WORKER_BATCH: String(count * RECEIVED) }),
+      ),
+    })),
+  };
+}
+
+/** The part `ledger`. */
 export async function ledgerAlone(bench: Bench): Promise<Section> {
-  const { orders, plain, queued, queuedPlain, rounds, batch } = bench.sizes.ledger;
-  const ways: [Way, number, Measured[]][] = [
-    [PLAIN, plain, []],
-    [SAME, plain, []],
-    [BATCHED, orders, []],
-    [PLAIN_QUEUED, queuedPlain, []],
-    [QUEUED, queued, []],
-  ];
+  const { rounds, inFlight, queued: messages } = bench.sizes.ledger;
+  const shipped = readConfig(bench.env);
+  const compared = ways(bench, shipped);
+  const all = [compared.plain, compared.same, ...compared.batched, compared.plainQueued, ...compared.queued];
+  const sends = [...new Set([...inFlight, shipped.QUEUE_SENDS_IN_FLIGHT])]
+    .sort((a, b) => a - b)
+    .map((calls) => ({ calls, rates: [] as number[] }));
   const raw: string[] = [];
+  const note = (words: string) => {
+    raw.push(words);
+    bench.say(words);
+  };
   for (let n = 0; n < rounds; n += 1) {
-    for (const [way, count, all] of ways) {
-      const measured = await way.run(bench, count);
-      all.push(measured);
-      raw.push(
-        `${way.name}, ${count}: ${digits(measured.rate)} orders/s, Postgres CPU µs/order ${digits(measured.cpuUs)}`,
-      );
-      bench.say(raw.at(-1) ?? '');
+    for (const way of all) {
+      const { rate, cpuUs } = await way.run(bench, way.orders);
+      way.all.push({ rate, cpuUs });
+      note(`${way.name}, ${way.orders}: ${digits(rate)} orders/s, Postgres CPU µs/order ${digits(cpuUs)}`);
+    }
+    for (const { calls, rates } of sends) {
+      const rate = await sending(bench, Math.ceil(messages / 4), calls);
+      rates.push(rate);
+      note(`${calls} sends under way: ${digits(rate)} messages/s`);
     }
   }
   const plan = await explainBatch(bench);
-  const rate = (wanted: Way) => median(ways.find(([way]) => way === wanted)?.[2].map((each) => each.rate) ?? []);
-  const times = rate(BATCHED) / rate(PLAIN);
-  const goals: Goal[] = [
-    {
-      what: 'orders recorded, against one order per transaction with ten workers (no queue between)',
-      goal: '≥ 30 ×',
-      measured: `${digits(times)} ×`,
-      met: times >= 30,
-    },
-  ];
   return {
     title: 'The ledger alone',
-    goals,
+    goals: goals(compared, shipped),
     text: [
-      `All orders are of one sale, whose stock row every transaction locks. Batches of ${batch}. Commits wait for the disk. Through the queue: ${queued.toLocaleString('en-US')} messages (${queuedPlain.toLocaleString('en-US')} for the plain worker) lie in it when the worker starts; timed from the first order to the last, so it says what worker, ledger and queue do together. The queue is a stand-in that runs on this machine; SQS itself is not.`,
+      `All orders are of one sale, whose stock row every transaction locks. Commits wait for the disk. Through the queue: ${messages.toLocaleString('en-US')} messages (${compared.plainQueued.orders.toLocaleString('en-US')} for the plain worker) lie in it when the worker starts; timed from the first order to the last, so it says what worker, ledger and queue do together. flashgate's worker gathers what its receivers have in hand, ten messages each, in two transactions at a time; as shipped it has ${shipped.WORKER_RECEIVERS} (\`WORKER_RECEIVERS\`) and puts up to ${shipped.WORKER_BATCH} orders into a transaction (\`WORKER_BATCH\`). The queue is a stand-in that runs on this machine; SQS itself is not.`,
       ...table(
         ['', 'orders per second', 'Postgres CPU µs per order'],
-        ...ways.map(([way, , all]) => [
+        ...all.map((way) => [
           way.name,
-          withSpread(all.map((each) => each.rate)),
-          withSpread(all.map((each) => each.cpuUs)),
+          withSpread(way.all.map((each) => each.rate)),
+          withSpread(way.all.map((each) => each.cpuUs)),
         ]),
       ),
-      `The plain worker's statement is one round trip into tables with half the indexes and one of three foreign keys; flashgate's own code with one hold per transaction is the other comparison: its batches are ${digits(rate(BATCHED) / rate(SAME))} × that.`,
+      `The plain worker's statement is one round trip into tables with fewer than half the indexes (three of seven entries per order) and the same two foreign keys; flashgate's own code with one hold per transaction is the other comparison: its largest batches are ${digits(rate(largest(compared)) / rate(compared.same))} × that.`,
       '',
-      `Where the time goes: \`EXPLAIN (ANALYZE)\` of the statement that writes a batch of ${batch} orders, which is nearly all of the transaction (measuring each step itself costs some). Seven index entries and three foreign keys per order:`,
+      'What one API process sends into the queue, ten messages to a call, by calls under way (`QUEUE_SENDS_IN_FLIGHT`):',
+      ...table(
+        ['calls under way', 'messages per second'],
+        ...sends.map(({ calls, rates }) => [String(calls), withSpread(rates)]),
+      ),
+      `Where the time goes: \`EXPLAIN (ANALYZE)\` of the statement that writes a batch of ${largest(compared).size} orders, which is nearly all of the transaction (measuring each step itself costs some). Seven index entries and two foreign keys per order:`,
       '',
       '```text',
       ...plan,
@@ -97,23 +125,61 @@ export async function ledgerAlone(bench: Bench): Promise<Section> {
       {
         file: 'ledger.svg',
         title: 'Orders recorded per second',
-        bars: ways.map(([way, , all]) => ({ name: way.name, value: median(all.map((each) => each.rate)) })),
+        bars: all.map((way) => ({ name: way.short, value: rate(way) })),
       },
     ],
-    figures: {
-      'ledger-times': digits(times),
-      'ledger-plain': digits(rate(PLAIN)),
-      'ledger-batched': digits(rate(BATCHED)),
-      'ledger-queued': digits(rate(QUEUED)),
-      'ledger-us': digits(median(ways[2]?.[2].map((each) => each.cpuUs) ?? [])),
-    },
+    figures: figures(compared, shipped, sends),
     raw,
+  };
+}
+
+type Compared = ReturnType<typeof ways>;
+
+const rate = ({ all }: Pick<Way, 'all'>) => median(all.map((each) => each.rate));
+const largest = ({ batched }: Compared) => batched.at(-1) as Compared['batched'][number];
+
+/** The worker as it is shipped, and record() with the batch that it can gather. */
+function asShipped({ batched, queued }: Compared, { WORKER_BATCH, WORKER_RECEIVERS }: Config) {
+  const record = batched.find(({ size }) => size === WORKER_BATCH);
+  const worker = queued.find(({ count }) => count === WORKER_RECEIVERS);
+  if (!record || !worker) throw new Error('the worker was not measured as it is shipped');
+  return { record, worker };
+}
+
+function goals(compared: Compared, shipped: Config): Goal[] {
+  const [plain, { record }, most] = [rate(compared.plain), asShipped(compared, shipped), largest(compared)];
+  const times = rate(record) / plain;
+  return [
+    {
+      what: `orders recorded in batches as shipped (${record.size}), against one order per transaction with ten workers (no queue between)`,
+      goal: '≥ 30 ×',
+      measured: `${digits(times)} × (${digits(rate(most) / plain)} × in batches of ${most.size})`,
+      met: times >= 30,
+    },
+  ];
+}
+
+function figures(compared: Compared, shipped: Config, sends: { calls: number; rates: number[] }[]) {
+  const { record, worker } = asShipped(compared, shipped);
+  const [fewest, most] = [compared.queued[0] ?? worker, compared.queued.at(-1) ?? worker];
+  const sent = (calls: number | undefined) => digits(median(sends.find((each) => each.calls === calls)?.rates ?? []));
+  return {
+    'ledger-plain': digits(rate(compared.plain)),
+    'ledger-batched': digits(rate(record)),
+    'ledger-us': digits(median(record.all.map((each) => each.cpuUs))),
+    'ledger-largest': digits(rate(largest(compared))),
+    'ledger-queued': digits(rate(worker)),
+    'worker-fewest': `${digits(rate(fewest))} with ${fewest.count}`,
+    'worker-most': `${digits(rate(most))} with ${most.count}`,
+    'sends-one': sent(1),
+    'sends-shipped': sent(shipped.QUEUE_SENDS_IN_FLIGHT),
+    'sends-most': `${sent(sends.at(-1)?.calls)} with ${String(sends.at(-1)?.calls)}`,
   };
 }
 
 /** What Postgres says of the statement that writes a batch, after some others; without its estimates. */
 async function explainBatch(bench: Bench): Promise<string[]> {
-  const { batch } = bench.sizes.ledger;
+  const batch = Math.max(...bench.sizes.ledger.batches);
   const saleId = await ownSale(bench, batch * 11);
   const holds = holdsOf(saleId, batch * 11);
   const client = await bench.pool.connect();
@@ -132,33 +198,6 @@ async function explainBatch(bench: Bench): Promise<string[]> {
 
 const RECORDED = { status: 'PENDING_PAYMENT', reason: null, liveReservationId: null } as const;
 
-/** Holds of as many different buyers. */
-function holdsOf(saleId: string, count: number): Hold[] {
-  const reservedAt = Date.now();
-  return Array.from({ length: count }, (_, n) => ({
-    ...{ reservationId: randomUUID(), saleId, userId: `buyer-${n}`, qty: 1, amount: 49_900, currency: 'EUR' },
-    ...{ reservedAt, expiresAt: reservedAt + 3_600_000 },
-  }));
-}
-
-async function plainSale({ peers }: Bench, total: number): Promise<string> {
-  const saleId = `ledger-${randomUUID().slice(0, 8)}`;
-  await peers.pool.query('insert into stock (sale_id, total, amount) values ($1, $2, 49900)', [saleId, total]);
-  return saleId;
-}
-
-/** In the ledger only: no gate is opened, and none is needed. */
-async function ownSale({ pool }: Bench, total: number): Promise<string> {
-  const saleId = `ledger-${randomUUID().slice(0, 8)}`;
-  const now = Date.now();
-  await createSale(pool, saleId, {
-    ...{ name: 'ledger', total, holdSeconds: 3600, maxPerReservation: 1, price: { amount: 49_900, currency: 'EUR' } },
-    startsAt: new Date(now - 1000).toISOString(),
-    endsAt: new Date(now + 86_400_000).toISOString(),
-  });
-  return saleId;
-}
-
 /** Takes from a list with that many at once. */
 async function share<T>(items: T[], atOnce: number, work: (item: T) => Promise<unknown>): Promise<void> {
   const left = [...items].reverse();
@@ -168,13 +207,7 @@ async function share<T>(items: T[], atOnce: number, work: (item: T) => Promise<u
   await Promise.all(Array.from({ length: atOnce }, one));
 }
 
-async function timed({ pids }: Bench, orders: number, work: () => Promise<void>): Promise<Measured> {
-  const [started, spent] = [performance.now(), watch({ postgres: pids.postgres })];
-  await work();
-  return { rate: (orders * 1000) / (performance.now() - started), cpuUs: (spent().postgres * 1000) / orders };
-}
-
-async function plainDirect(bench: Bench, orders: number): Promise<Measured> {
+async function plainDirect(bench: Bench, orders: number): Promise<Recorded> {
   const saleId = await plainSale(bench, orders);
   const pool = new pg.Pool({ connectionString: bench.peers.url, max: WORKERS });
   try {
@@ -189,7 +222,7 @@ async function plainDirect(bench: Bench, orders: number): Promise<Measured> {
   }
 }
 
-async function recordInBatches(bench: Bench, orders: number, size: number, atOnce: number): Promise<Measured> {
+async function recordInBatches(bench: Bench, orders: number, size: number, atOnce: number): Promise<Recorded> {
   const saleId = await ownSale(bench, orders);
   const pool = new pg.Pool({ connectionString: bench.env['DATABASE_URL'], max: atOnce });
   const holds = holdsOf(saleId, orders);
@@ -201,76 +234,5 @@ async function recordInBatches(bench: Bench, orders: number, size: number, atOnc
     return measured;
   } finally {
     await pool.end();
-  }
-}
-
-const sold = async (pool: pg.Pool, stock: 'stock' | 'sale_stock', saleId: string) =>
-  (await pool.query<{ sold: number }>(`select sold from ${stock} where sale_id = $1`, [saleId])).rows[0]?.sold ?? 0;
-
-async function expectSold(pool: pg.Pool, stock: 'stock' | 'sale_stock', saleId: string, orders: number): Promise<void> {
-  const found = await sold(pool, stock, saleId);
-  if (found !== orders) throw new Error(`sale ${saleId}: ${found} units are sold, not ${orders}`);
-}
-
-const DRAINED_MS = 180_000;
-
-/** The worker starts on a full queue of its own; from the first order to the last. */
-async function throughQueue(bench: Bench, orders: number, worker: 'plain' | 'flashgate'): Promise<Measured> {
-  const { env, peers, pool, pids } = bench;
-  const [saleId, db, stock] =
-    worker === 'plain'
-      ? [await plainSale(bench, orders), peers.pool, 'stock' as const]
-      : [await ownSale(bench, orders), pool, 'sale_stock' as const];
-  const queues = await createQueues({ env, name: `bench-${randomUUID().slice(0, 8)}`, visibilitySeconds: 120 });
-  await fill(env, queues.queueUrl, holdsOf(saleId, orders));
-  const settings = { SQS_QUEUE_URL: queues.queueUrl };
-  const stop = await startWorker(bench, worker, settings);
-  try {
-    const first = await until(async () => ((await sold(db, stock, saleId)) > 0 ? performance.now() : undefined));
-    const before = await sold(db, stock, saleId);
-    const spent = watch({ postgres: pids.postgres });
-    const last = await until(async () => ((await sold(db, stock, saleId)) === orders ? performance.now() : undefined));
-    const counted = Math.max(1, orders - before);
-    return { rate: (counted * 1000) / (last - first), cpuUs: (spent().postgres * 1000) / counted };
-  } finally {
-    await stop();
-    await deleteQueues({ env, urls: [queues.queueUrl, queues.dlqUrl] });
-  }
-}
-
-async function startWorker(bench: Bench, worker: 'plain' | 'flashgate', settings: Record<string, string>) {
-  if (worker === 'plain') {
-    const env = { ...bench.env, DATABASE_URL: bench.peers.url, ...settings };
-    const { child } = await startChild(join(import.meta.dirname, '../peers/worker.ts'), { env });
-    return () => endChild(child);
-  }
-  const child = runFlashgate(bench, 'work', settings);
-  return async () => {
-    child.kill('SIGTERM');
-    await child.done;
-  };
-}
-
-async function until(look: () => Promise<number | undefined>): Promise<number> {
-  for (const end = performance.now() + DRAINED_MS; performance.now() < end;) {
-    const found = await look();
-    if (found !== undefined) return found;
-    await sleep(20);
-  }
-  throw new Error(`the queue was not drained within ${DRAINED_MS / 1000} s`);
-}
-
-async function fill(env: Record<string, string>, queueUrl: string, holds: Hold[]): Promise<void> {
-  const { AWS_REGION: region = '', SQS_ENDPOINT: endpoint, AWS_ACCESS_KEY_ID: id, AWS_SECRET_ACCESS_KEY: secret } = env;
-  const sqs = new SQSClient({
-    region,
-    ...(endpoint === undefined ? {} : { endpoint }),
-    ...(id === undefined || secret === undefined ? {} : { credentials: { accessKeyId: id, secretAccessKey: secret } }),
-  });
-  const producer = new Producer(sqs, { queueUrl, timeoutMs: 30_000, inFlight: 8, pending: holds.length });
-  try {
-    await Promise.all(holds.map((hold) => producer.send(hold, performance.now() + DRAINED_MS)));
-  } finally {
-    sqs.destroy();
   }
 }

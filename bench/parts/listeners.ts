@@ -18,6 +18,7 @@ type Change = { middle: number; last: number };
 /** A round of refusals while so many listen, and what nobody's pressing cost the server, in CPU ms per second. */
 type Rounds = { refusals: Round[]; idle: number[] };
 
+/** The part `listeners`: CPU in microseconds per refusal, times in milliseconds, memory in bytes. */
 export async function listeners(bench: Bench): Promise<Section> {
   const { requests, listeners: many, rounds, changes } = bench.sizes.listeners;
   const raw: string[] = [];

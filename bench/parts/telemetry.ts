@@ -12,8 +12,10 @@ const CONNECTIONS = 200;
 const UNITS = 100;
 /** What each API of the bench has besides its defaults; the limit is one that each buyer stays under. */
 const LIMITS = { RATE_LIMIT_BUYER: '100', MAX_EVENT_LOOP_DELAY_MS: '1000', CORS_ORIGINS: 'https://shop.example' };
+const EVERYTHING = 'limits and traces';
 type Side = { name: string; target: Target; saleId: string; sells: boolean; refusals: Round[]; wins: Round[] };
 
+/** The part `telemetry`: server CPU in microseconds per request. */
 export async function telemetry(bench: Bench): Promise<Section> {
   const { requests, wins, rounds } = bench.sizes.telemetry;
   const collector = await startSink();
@@ -22,7 +24,7 @@ export async function telemetry(bench: Bench): Promise<Section> {
   const settings: Record<string, Record<string, string>> = {
     neither: { RATE_LIMIT_BUYER: '0' },
     limits: LIMITS,
-    'limits and traces': { ...LIMITS, ...traces },
+    [EVERYTHING]: { ...LIMITS, ...traces },
     'limits, one trace in a hundred': { ...LIMITS, ...traces, ...sampled },
   };
   const sides: Side[] = [];
@@ -71,15 +73,15 @@ export async function telemetry(bench: Bench): Promise<Section> {
   const bare = sides[0]?.refusals ?? [];
   const ofBare = ({ refusals }: Side) =>
     median(refusals.map(({ cpu }, n) => cpu.server / (bare[n]?.cpu.server ?? Number.NaN)));
-  const everything = sides.filter(({ name }) => name === 'limits and traces').map(ofBare);
+  const everything = ofBare(sides.find(({ name }) => name === EVERYTHING) as Side);
   return {
     title: 'What limits and traces cost',
     goals: [
       {
         what: 'the same refusal with limits and traces on',
         goal: '≤ 1.0 ×',
-        measured: `${digits(median(everything))} ×`,
-        met: median(everything) <= 1,
+        measured: `${digits(everything)} ×`,
+        met: everything <= 1,
       },
     ],
     text: [

@@ -16,6 +16,7 @@ const RECORD = {
     where stock.sale_id = ordered.sale_id and sold + ordered.qty <= total`,
 };
 
+/** Records one hold as an order. There has to be room: this plain way writes the order also when there is none. */
 export async function recordOne(pool: pg.Pool, hold: Hold): Promise<void> {
   const { reservationId, saleId, userId, qty, amount, reservedAt, expiresAt } = hold;
   await pool.query({ ...RECORD, values: [reservationId, saleId, userId, qty, amount, reservedAt, expiresAt] });

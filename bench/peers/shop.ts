@@ -12,9 +12,8 @@ const POOL = 100;
 /** @param design given the pool, decides about buyers */
 export async function serveShop(design: (pool: pg.Pool) => Decide): Promise<void> {
   const pool = createPool(POOL);
-  await serveDecisions(
-    design(pool),
-    () => pool.end(),
-    async (productId) => (await pool.query<object>(productQuery(productId))).rows[0] ?? {},
-  );
+  await serveDecisions(design(pool), {
+    close: () => pool.end(),
+    catalogue: async (productId) => (await pool.query<object>(productQuery(productId))).rows[0] ?? {},
+  });
 }

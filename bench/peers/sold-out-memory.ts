@@ -2,12 +2,22 @@
  * What a process remembers for a tenth of a second after the database said "sold out". A returned unit is sold that
  * much later, and a buyer who holds may be told "sold out" meanwhile: their own process does not know who they are.
  */
+import type pg from 'pg';
+import type { Buyer, Decision } from './route.ts';
+import { conditionalUpdate } from './sql.ts';
+
 const REMEMBERED_MS = 100;
+/** By sale, by `performance.now()`. */
 const until = new Map<string, number>();
 
+/** Whether the database said so within the last tenth of a second. */
 export const remembersSoldOut = (saleId: string): boolean => performance.now() < (until.get(saleId) ?? 0);
 
-/** @param askedAt by `performance.now()`: counted from the question, not from the answer */
-export function rememberSoldOut(saleId: string, askedAt: number): void {
-  until.set(saleId, askedAt + REMEMBERED_MS);
+/** The conditional UPDATE, unless this process remembers that nothing is left. */
+export async function updateUnlessSoldOut(pool: pg.Pool, buyer: Buyer): Promise<Decision> {
+  if (remembersSoldOut(buyer.saleId)) return 'sold_out';
+  const askedAt = performance.now(); // remembered from the question on, not from the answer
+  const decision = await conditionalUpdate(pool, buyer);
+  if (decision === 'sold_out') until.set(buyer.saleId, askedAt + REMEMBERED_MS);
+  return decision;
 }

@@ -4,8 +4,7 @@
  */
 import pLimit from 'p-limit';
 import { serveShop } from './shop.ts';
-import { rememberSoldOut, remembersSoldOut } from './sold-out-memory.ts';
-import { conditionalUpdate } from './sql.ts';
+import { remembersSoldOut, updateUnlessSoldOut } from './sold-out-memory.ts';
 
 const AT_ONCE = 4;
 const LONGEST_LINE = 5000;
@@ -14,11 +13,5 @@ const line = pLimit(AT_ONCE);
 await serveShop((pool) => async (buyer) => {
   if (remembersSoldOut(buyer.saleId)) return 'sold_out';
   if (line.pendingCount >= LONGEST_LINE) return 'overloaded';
-  return line(async () => {
-    if (remembersSoldOut(buyer.saleId)) return 'sold_out';
-    const askedAt = performance.now();
-    const decision = await conditionalUpdate(pool, buyer);
-    if (decision === 'sold_out') rememberSoldOut(buyer.saleId, askedAt);
-    return decision;
-  });
+  return line(() => updateUnlessSoldOut(pool, buyer));
 });

@@ -23,19 +23,23 @@ const RESERVE = {
     select 'ok' as outcome, * from ordered union all select 'dup', * from mine`,
 };
 
+/** An order as the database gives it; bigint as text. */
 export type Row = { reservation_id: string; qty: number; amount: string; reserved_at: Date; expires_at: Date };
 
+/** Connections to DATABASE_URL, `max` at most; one that breaks while idle is said on standard error and replaced. */
 export function createPool(max: number): pg.Pool {
   const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'], max, keepAlive: true });
   pool.on('error', (error) => console.error(error));
   return pool;
 }
 
+/** Amounts of the bench fit into a number. */
 export function toOrder(row: Row): Order {
   const { reservation_id: reservationId, qty, amount, reserved_at: reservedAt, expires_at: expiresAt } = row;
   return { reservationId, qty, amount: Number(amount), reservedAt, expiresAt };
 }
 
+/** One round trip; two for a buyer who presses twice at the same moment. @throws what Postgres says, but for that */
 export async function conditionalUpdate(pool: pg.Pool, { saleId, userId, qty }: Buyer): Promise<Decision> {
   const ask = () => pool.query<Row & { outcome: 'ok' | 'dup' }>({ ...RESERVE, values: [saleId, userId, qty] });
   const { rows } = await ask().catch((error: unknown) => {

@@ -101,6 +101,13 @@ export const ofSale: Mutation[] = [
     sql: entry(50, 1) + entry(50, -1),
     subject: '9051',
   },
+  ...['closed', 'nowhere'].map((sale) => ({
+    check: 'journal_entry_has_order',
+    does: `entries of a refused order that cancel out are of ${sale === 'closed' ? 'another sale' : 'a sale that there is not'}`,
+    sql: `insert into ledger_entries (entry_id, sale_id, reservation_id, kind, delta) overriding system value
+          values (9100, '${sale}', '${id(7)}', 'order', 1), (9101, '${sale}', '${id(7)}', 'cancel', -1)`,
+    subject: '9100',
+  })),
   {
     check: 'order_taken_once',
     does: 'one order takes less, another takes more',

@@ -23,6 +23,8 @@ describe('stats', () => {
     expect(median([4, 1, 2, 3])).toBe(2.5);
     expect(spread([90, 100, 110])).toBeCloseTo(0.1);
     expect(withSpread([90, 100, 110])).toBe('100 ±10 %');
+    expect(withSpread([100])).toBe('100'); // of one there is no spread
+    expect(() => median([])).toThrow('no value was measured');
   });
 
   test.each([

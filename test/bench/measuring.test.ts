@@ -99,6 +99,8 @@ describe('the load', () => {
       const result = await load.run(job);
       expect(result.statuses).toEqual({ 0: 10, 409: 80, 503: 10 });
       expect(result.refusals).toEqual({ paused: 10 });
+      expect(result.conflicts).toEqual({ sold_out: 2 }); // the first, and the one 64 later
+      expect(result.lost).toMatch(/closed by the server|ECONNRESET/);
       expect(result.unanswered).toBe(0);
       expect(new Set(seen.map(({ user }) => user)).size).toBe(100);
       expect(new Set(seen.map(({ authorization }) => authorization))).toEqual(new Set(['Bearer t']));

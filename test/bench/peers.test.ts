@@ -111,3 +111,23 @@ test.each(SELLING)('%s sells what there is, once each', async (file, where) => {
     await endChild(child);
   }
 });
+
+test('the bare routes tell everybody the same, written once or each time', async () => {
+  const answers = [];
+  for (const file of ['bare.ts', 'bare-serialised.ts']) {
+    const { child, first } = await startChild(join(PEERS, file));
+    try {
+      const reply = await fetch(`http://127.0.0.1:${(first as { port: number }).port}/sales/any/reserve`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ userId: 'somebody' }),
+      });
+      const type = reply.headers.get('content-type')?.split(';')[0];
+      answers.push([reply.status, type, reply.headers.get('retry-after'), await reply.text()]);
+    } finally {
+      await endChild(child);
+    }
+  }
+  expect(answers[1]).toEqual(answers[0]);
+  expect(answers[0]).toEqual([409, 'application/problem+json', '600', expect.stringContaining('"mayReturn":true')]);
+});

@@ -23,7 +23,15 @@ const felt = (of: Partial<Felt> = {}): Felt => ({ query: seen(1), livez: seen(1)
 
 function round({ p99 = 10, ...of }: Partial<Round> & { p99?: number } = {}): Round {
   return {
-    ...{ seconds: 1, statuses: { 202: 5, 409: 5 }, refusals: {}, unanswered: 0, driverCpuMs: 1, rate: 10 },
+    ...{
+      seconds: 1,
+      statuses: { 202: 5, 409: 5 },
+      refusals: {},
+      conflicts: {},
+      unanswered: 0,
+      driverCpuMs: 1,
+      rate: 10,
+    },
     latencyMs: { p50: 1, p99, max: p99 },
     cpu: { server: 1, worker: 1, redis: 1, postgres: 1, driver: 1 },
     recount: undefined,

@@ -67,6 +67,11 @@ const unfit: [string, Record<string, string>, RegExp][] = [
   ['a lease that two failures lose', { LEASE_TTL_MS: '3000' }, /LEASE_TTL_MS must be longer/],
   ['lost before it is sent again', { LOST_GRACE_MS: '5000' }, /LOST_GRACE_MS must be longer/],
   ['visible while it is recorded', { QUEUE_VISIBILITY_SECONDS: '7' }, /QUEUE_VISIBILITY_SECONDS must be longer/],
+  [
+    'more orders than come',
+    { WORKER_RECEIVERS: '2', WORKER_BATCH: '21' },
+    /WORKER_BATCH must be no more than ten times/,
+  ],
   ['no time to stop', { SHUTDOWN_DELAY_MS: '13000' }, /SHUTDOWN_DEADLINE_MS must be longer than SHUTDOWN_DELAY_MS/],
   ...Object.keys(stripe)
     .slice(1)

@@ -31,6 +31,7 @@ export const settings = {
   WEBHOOK_SECRET: SECRET,
   QUEUE_WAIT_SECONDS: '0', // a worker of a test is stopped at once
   WORKER_RECEIVERS: '1',
+  WORKER_BATCH: '10',
   ...{ REQUEST_DEADLINE_MS: '8000', GATE_TIMEOUT_MS: '4000', QUEUE_TIMEOUT_MS: '4000' }, // the machine may be busy
   UNQUEUED_GRACE_MS: '10000',
   DB_CONNECT_TIMEOUT_MS: '10000',

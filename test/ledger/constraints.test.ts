@@ -181,11 +181,6 @@ const refused: [what: string, sql: string, by: string][] = [
   ['an entry of nothing', entry(CANCELLED, 'order', 0), `${CHECK} delta_fits_kind`],
   ['an unknown kind of entry', entry(CANCELLED, 'gift', -1), `${CHECK} ledger_entries_kind_check`],
   ['an entry of no order', entry(NEW, 'order', 1), `${FOREIGN} ledger_entries_reservation_id_fkey`],
-  [
-    'an entry of no sale',
-    `insert into ledger_entries (sale_id, reservation_id, kind, delta) values ('none', '${CANCELLED ?? ''}', 'order', 1)`,
-    `${FOREIGN} ledger_entries_sale_id_fkey`,
-  ],
   ['an order removed under its journal', `delete from sale_orders`, `${FOREIGN} ledger_entries_reservation_id_fkey`],
 
   ['a payment id twice', payment('p-paid'), `${UNIQUE} payments_pkey`],

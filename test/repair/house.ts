@@ -48,6 +48,7 @@ export const SHORT = {
   QUEUE_VISIBILITY_SECONDS: '2',
   QUEUE_WAIT_SECONDS: '0',
   WORKER_RECEIVERS: '1',
+  WORKER_BATCH: '10',
 } as const;
 
 export type House = PlainHouse & Pick<Awaited<ReturnType<typeof buildApp>>, 'app' | 'directory'>;

@@ -99,6 +99,8 @@ describe('relations', () => {
     ['UNQUEUED_GRACE_MS', { UNQUEUED_GRACE_MS: '2000' }],
     ['LOST_GRACE_MS', { LOST_GRACE_MS: '5000' }],
     ['QUEUE_VISIBILITY_SECONDS', { QUEUE_VISIBILITY_SECONDS: '7' }],
+    ['WORKER_BATCH', { WORKER_BATCH: '161' }],
+    ['WORKER_BATCH', { WORKER_RECEIVERS: '15' }],
     ['SHUTDOWN_DEADLINE_MS', { SHUTDOWN_DEADLINE_MS: '2000' }],
     ['QUEUE_WAIT_SECONDS', { QUEUE_WAIT_SECONDS: '20' }],
     ['REDIS_URL names several', { REDIS_URL: 'redis://a redis://b' }],

@@ -115,7 +115,7 @@ describe('a worker that dies', () => {
     const env = {
       ...{ ...process.env, ...house.settings, NODE_ENV: 'test', CRASH_AT: at, LOG_LEVEL: 'fatal' },
       ...{ QUEUE_VISIBILITY_SECONDS: '1', DB_STATEMENT_TIMEOUT_MS: '400', DB_LOCK_TIMEOUT_MS: '400' },
-      ...{ QUEUE_WAIT_SECONDS: '1', WORKER_RECEIVERS: '1' },
+      ...{ QUEUE_WAIT_SECONDS: '1', WORKER_RECEIVERS: '1', WORKER_BATCH: '10' },
     };
     const child = spawn(process.execPath, [main, 'work'], { env, stdio: 'inherit' });
     expect(await once(child, 'exit')).toEqual([null, 'SIGKILL']);
