@@ -8,7 +8,7 @@ export const FULL = {
     ...{ manyRounds: 1, manyConnections: 19_000 },
   },
   refusal: { requests: 20_000, rounds: 11, profiled: 60_000 },
-  gate: { batches: [1, 16, 64, 256, 1024], decisions: 400_000, perRequest: 60_000, rounds: 3 },
+  gate: { batches: [1, 16, 64, 256, 1024], decisions: 400_000, perRequest: 60_000, units: 20_480, rounds: 3 },
   ledger: {
     ...{ orders: 20_000, plain: 3_000, batches: [10, 500], queued: 10_000, queuedPlain: 1_500, rounds: 2 },
     ...{ receivers: [4, 16, 48], inFlight: [1, 4, 16] },
@@ -31,7 +31,7 @@ export const QUICK: Sizes = {
     ...{ manyRounds: 1, manyConnections: 1_000 },
   },
   refusal: { requests: 4_000, rounds: 2, profiled: 5_000 },
-  gate: { batches: [1, 16, 256], decisions: 20_000, perRequest: 4_000, rounds: 1 },
+  gate: { batches: [1, 16, 256], decisions: 20_000, perRequest: 4_000, units: 10_240, rounds: 1 },
   ledger: {
     ...{ orders: 2_000, plain: 300, batches: [10, 500], queued: 500, queuedPlain: 100, rounds: 1 },
     ...{ receivers: [8], inFlight: [1, 8] },

@@ -35,7 +35,7 @@ export class Batcher<T, R> {
   #waiting: Waiting<T, R>[] = [];
   #calls = 0;
   #scheduled = false;
-  #idle: (() => void)[] = [];
+  #whenIdle: (() => void)[] = [];
 
   constructor(options: BatcherOptions<T, R>) {
     this.#options = options;
@@ -56,10 +56,15 @@ export class Batcher<T, R> {
     return this.#waiting.length;
   }
 
-  /** Resolves when nothing waits and no call is under way. */
+  /** Whether nothing waits and no call is under way. */
+  get idle(): boolean {
+    return this.#waiting.length === 0 && this.#calls === 0;
+  }
+
+  /** Resolves when it is idle. */
   async drained(): Promise<void> {
-    if (this.#waiting.length === 0 && this.#calls === 0) return;
-    await new Promise<void>((resolve) => this.#idle.push(resolve));
+    if (this.idle) return;
+    await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
   }
 
   /** Once per turn of the event loop: what the same turn brings goes together. */
@@ -88,7 +93,7 @@ export class Batcher<T, R> {
         return;
       }
     }
-    if (this.#waiting.length === 0 && this.#calls === 0) for (const resolve of this.#idle.splice(0)) resolve();
+    if (this.idle) for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 
   async #send(batch: Waiting<T, R>[], now: number): Promise<void> {

@@ -93,9 +93,9 @@ export async function rush(bench: Measuring, target: Target, units: number, pres
   return { ...round, recount };
 }
 
-/** Few requests to a sale of its own, so that code is compiled and connections are open before anything is counted. */
+/** A sale of its own, so that what wins and refusals need is compiled and connected before anything is counted. */
 export async function warmUp(bench: Measuring, target: Target, connections: number, requests: number): Promise<void> {
-  await rush(bench, target, 10, { connections, requests });
+  await rush(bench, target, WARM.units, { connections, requests });
 }
 
 /** What the buyers of a round know of having won. */
@@ -104,7 +104,7 @@ export function told(result: JobResult): Told {
 }
 
 /** Rushes of a warm-up, and for how long there are more of them: a server that compiles still is not what is measured. */
-const WARM = { connections: 200, requests: 3000, ms: 2000 };
+const WARM = { connections: 200, requests: 3000, units: 100, ms: 2000 };
 
 /**
  * Starts a design's server for one measurement, warms it up, ends it: no round is disturbed by servers that only wait,

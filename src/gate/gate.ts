@@ -154,6 +154,14 @@ export class Gate {
     return batcher.add(receipt, performance.now() + 4 * this.#options.timeoutMs);
   }
 
+  /** Lets go of what this process remembers of other sales; whoever asks for one of them is served as ever. */
+  forgetAllBut(living: ReadonlySet<string>): void {
+    this.#latch.forgetAllBut(living);
+    for (const batchers of [this.#reserving, this.#unmarking]) {
+      for (const [saleId, { idle }] of batchers) if (idle && !living.has(saleId)) batchers.delete(saleId);
+    }
+  }
+
   /** Resolves when no batch waits or is under way. */
   async drained(): Promise<void> {
     for (const batcher of [...this.#reserving.values(), ...this.#unmarking.values()]) await batcher.drained();

@@ -153,6 +153,11 @@ export class Latch {
     this.#views.clear();
   }
 
+  /** A process outlives its sales, and holders are many. */
+  forgetAllBut(living: ReadonlySet<string>): void {
+    for (const saleId of this.#views.keys()) if (!living.has(saleId)) this.#views.delete(saleId);
+  }
+
   async #readHolders(saleId: string, view: View): Promise<void> {
     const { of } = view;
     try {

@@ -55,11 +55,18 @@ export class Directory {
       .then((sales) => {
         this.#sales = new Map(sales.map((sale) => [sale.saleId, sale]));
         this.#readAt = performance.now();
+        this.#forgetAllBut(new Set(sales.filter(({ state }) => state !== 'closed').map(({ saleId }) => saleId)));
       })
       .finally(() => {
         this.#reading = undefined;
       });
     return this.#reading;
+  }
+
+  #forgetAllBut(living: ReadonlySet<string>): void {
+    this.#stores.gate.forgetAllBut(living);
+    this.mayReturn.forgetAllBut(living);
+    for (const saleId of this.#seen.keys()) if (!living.has(saleId)) this.#seen.delete(saleId);
   }
 
   /** From memory alone. */

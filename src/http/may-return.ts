@@ -46,6 +46,10 @@ export class MayReturn {
     return known;
   }
 
+  forgetAllBut(living: ReadonlySet<string>): void {
+    for (const saleId of this.#sales.keys()) if (!living.has(saleId)) this.#sales.delete(saleId);
+  }
+
   /** Asks the ledger about what was said "sold out" of since the last time. @throws {LedgerUnavailable} */
   async refresh(): Promise<void> {
     const asked = [...this.#sales].filter(([, known]) => known.asked).map(([saleId]) => saleId);
