@@ -248,6 +248,12 @@ export const DESIGNS = {
     'bare.ts',
     nothingSold,
   ),
+  gathered: peer(
+    'bare, answers gathered',
+    'the same, the answers of one turn of the event loop written together, as flashgate does',
+    'bare-gathered.ts',
+    nothingSold,
+  ),
   serialised: peer(
     'bare, answer serialised',
     'the same, the answer written by Fastify’s compiled serialiser each time',

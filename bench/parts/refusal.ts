@@ -9,7 +9,7 @@ import { DESIGNS, type Design, type Target } from '../lib/targets.ts';
 
 const UNITS = 100;
 const CONNECTIONS = 200;
-const COMPARED = ['bare', 'serialised', 'flashgate', 'noLatch', 'redis'] as const;
+const COMPARED = ['bare', 'serialised', 'gathered', 'flashgate', 'noLatch', 'redis'] as const;
 const PROFILED = ['bare', 'flashgate'] as const;
 const SHOWN = 16;
 
@@ -72,6 +72,8 @@ export async function refusal(bench: Bench): Promise<Section> {
           `${digits(ratio(key))} ×`,
         ]),
       ),
+      `flashgate writes the answers of one turn of the event loop together (\`src/http/turn.ts\`), which spares both sides wake-ups; the bare route that does so too says what the rest of it costs: flashgate is ${digits(ratio('flashgate') / ratio('gathered'))} × that.`,
+      '',
       `While it knew that nothing was left, flashgate’s process called a script of the gate ${digits(looksPerSecond)} times a second.`,
       '',
       'Where the time goes (`--cpu-prof`, main thread; the profiler itself costs some, and does not see the reading of sockets nor the threads that collect garbage). Self time in µs per request:',

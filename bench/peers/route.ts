@@ -28,7 +28,7 @@ export function sendSoldOut(reply: FastifyReply, body: unknown = SOLD_OUT): Fast
 type Responses = Record<number, object>;
 type Request = { Params: z.infer<typeof SaleParams>; Body: z.infer<typeof ReserveBody> };
 type Press = FastifyRequest<Request>;
-type Handler = (request: Press, reply: FastifyReply) => FastifyReply | Promise<FastifyReply>;
+type Handler = (request: Press, reply: FastifyReply) => FastifyReply | Promise<FastifyReply> | undefined;
 
 /** Answers one product, for the rest of the shop. */
 export type Catalogue = (productId: number) => Promise<object>;
