@@ -150,6 +150,10 @@ export async function moveBack({ db, redis }: Pick<House, 'db' | 'redis'>, hold:
      where reservation_id = $1`,
     [hold.reservationId, ms],
   );
+  await db.query(
+    `update checkout_pages set hold_expires_at = hold_expires_at - $2 * interval '1 ms' where reservation_id = $1`,
+    [hold.reservationId, ms],
+  );
   await db.query('commit');
   if (rowCount === 0) return;
   const [, , holds] = gateKeys(hold.saleId);
