@@ -1,6 +1,6 @@
 /** The price of a "no": server CPU per refusal while sold out, flashgate against bare Fastify, and where it goes. */
 import type { Bench, Goal, Section } from '../bench.ts';
-import { table } from '../lib/markdown.ts';
+import { code, table } from '../lib/markdown.ts';
 import type { Summary } from '../lib/profile.ts';
 import { profile } from '../lib/profiled.ts';
 import { line, measure, warmUp, type Round } from '../lib/rounds.ts';
@@ -159,7 +159,7 @@ function profileTable(profiles: { name: string; summary: Summary }[]): string[] 
   return profiles.flatMap(({ name, summary }) =>
     table(
       [`${name}: by function`, `µs of ${digits(summary.total)}`],
-      ...summary.functions.slice(0, SHOWN).map(({ what, us }) => [`\`${what}\``, digits(us)]),
+      ...summary.functions.slice(0, SHOWN).map(({ what, us }) => [code(what), digits(us)]),
     ),
   );
 }

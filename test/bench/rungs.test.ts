@@ -133,13 +133,12 @@ describe('the goal', () => {
   const own = (p50: number, of: Partial<Step> = {}) =>
     step({ key: 'flashgate', name: 'flashgate', felt: felt({ query: seen(p50) }), ...of });
 
-  test('is judged by flashgate’s worst step, and shows the others beside it', () => {
+  test('is judged by flashgate’s worst step, and shows the worst of the others beside it', () => {
     const slow = step({ felt: felt({ catalogue: seen(400, 800, 3) }) });
-    const { met, measured } = goal([own(1), own(3, { rate: 2000 }), slow], quiet);
+    const better = step({ key: 'memory', name: 'UPDATE + memory' });
+    const { met, measured } = goal([own(1), own(3, { rate: 2000 }), better, slow], quiet);
     expect(met).toBe(true);
-    expect(measured).toBe(
-      '1.5 × (p99 1 ×), the worst of 500, 2,000 buyers per second (of the p99s the middle); conditional UPDATE 100 × (p99 8 ×, 3 failed)',
-    );
+    expect(measured).toBe('1.5 × (p99 1 ×); conditional UPDATE: 100 × (p99 8 ×, 3 failed)');
     expect(goal([own(1), own(3.1, { rate: 2000 }), own(1, { rate: 8000 })], quiet).met).toBe(false);
   });
 
