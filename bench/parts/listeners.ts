@@ -82,7 +82,7 @@ async function winOne({ port, token }: Target, saleId: string): Promise<number> 
   buyers += 1;
   const reply = await fetch(`http://127.0.0.1:${port}/sales/${saleId}/reserve`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', connection: 'close' },
     body: JSON.stringify({ userId: `winner-${buyers}` }),
   });
   if (reply.status !== 202) throw new Error(`nobody won: ${reply.status} ${await reply.text()}`);

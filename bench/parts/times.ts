@@ -119,7 +119,7 @@ type Holder = { userId: string; reservationId: string; reservedAt: number };
 async function win({ port, token }: Target, saleId: string, userId: string): Promise<Holder> {
   const reply = await fetch(`http://127.0.0.1:${port}/sales/${saleId}/reserve`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${token}`, connection: 'close' },
     body: JSON.stringify({ userId }),
   });
   if (reply.status !== 202) throw new Error(`the only buyer did not win: ${await reply.text()}`);
@@ -129,7 +129,8 @@ async function win({ port, token }: Target, saleId: string, userId: string): Pro
 
 async function cancel({ port, token }: Target, saleId: string, { reservationId, userId }: Holder): Promise<void> {
   const url = `http://127.0.0.1:${port}/sales/${saleId}/reservations/${reservationId}?userId=${userId}`;
-  const reply = await fetch(url, { method: 'DELETE', headers: { authorization: `Bearer ${token}` } });
+  const headers = { authorization: `Bearer ${token}`, connection: 'close' };
+  const reply = await fetch(url, { method: 'DELETE', headers });
   if (reply.status !== 204) throw new Error(`the hold was not cancelled: ${await reply.text()}`);
 }
 
