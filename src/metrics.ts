@@ -9,13 +9,16 @@ export function registerMetrics(registry: Registry): void {
   for (const metric of meters.all as Metric[]) registry.registerMetric(metric);
 }
 
+/** Gauges of the event loop's lag, in seconds, begin so. */
+export const LAG = 'nodejs_eventloop_lag_';
+
 /**
  * On the page of several processes prom-client shows the mean of their event loops' lags: of eight, one that is stuck
  * would be an eighth of what it is, and no alert would see it.
  */
 function showTheWorst(registry: Registry): void {
   for (const metric of registry.getMetricsAsArray()) {
-    if (metric.name.startsWith('nodejs_eventloop_lag_') && metric.aggregator === 'average') metric.aggregator = 'max';
+    if (metric.name.startsWith(LAG) && metric.aggregator === 'average') metric.aggregator = 'max';
   }
 }
 

@@ -8,6 +8,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import { randomUUID } from 'node:crypto';
 import { AggregatorRegistry } from 'prom-client';
+import { LAG } from '../metrics.ts';
 import type { Wired } from '../wiring.ts';
 import type { Running } from './run.ts';
 
@@ -19,7 +20,6 @@ type Answer = { flashgate: 'counts'; id: string; metrics: Metric[] };
 
 /** How long one that is asked may take; what a scrape costs at most. */
 const ASK_MS = 2000;
-const LAG = 'nodejs_eventloop_lag_';
 
 const isQuestion = (message: unknown): message is Question =>
   message instanceof Object && 'flashgate' in message && message.flashgate === 'counts?';

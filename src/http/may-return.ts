@@ -46,6 +46,7 @@ export class MayReturn {
     return known;
   }
 
+  /** Of sales that are over nothing is kept. */
   forgetAllBut(living: ReadonlySet<string>): void {
     for (const saleId of this.#sales.keys()) if (!living.has(saleId)) this.#sales.delete(saleId);
   }
