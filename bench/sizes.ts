@@ -10,17 +10,17 @@ export const FULL = {
   refusal: { requests: 20_000, rounds: 9, profiled: 40_000 },
   gate: { batches: [1, 16, 64, 256, 1024], decisions: 400_000, perRequest: 60_000, units: 20_480, rounds: 3 },
   ledger: {
-    ...{ orders: 20_000, plain: 3_000, batches: [10, 500], queued: 6_000, queuedPlain: 1_000, rounds: 2 },
+    ...{ orders: 20_000, plain: 2_000, batches: [10, 500], queued: 6_000, queuedPlain: 800, rounds: 2 },
     ...{ receivers: [4, 16, 48], inFlight: [1, 4, 16] },
   },
   ladder: {
     ...{ rates: [500, 2_000, 8_000, 16_000, 32_000, 64_000], units: [100, 5_000] },
-    ...{ seconds: 1.5, quietSeconds: 1, askedUpTo: 8_000 },
+    ...{ seconds: 1.25, quietSeconds: 1, askedUpTo: 8_000 },
   },
   flat: { units: [100, 10_000, 1_000_000], requests: 20_000, buyers: [20_000, 200_000, 2_000_000] },
   telemetry: { requests: 20_000, wins: 2_000, rounds: 4 },
   listeners: { requests: 30_000, listeners: 5_000, rounds: 3, changes: 8 },
-  times: { returns: 20, winners: [100, 1_000, 10_000, 100_000] },
+  times: { returns: 15, winners: [100, 1_000, 10_000, 100_000] },
 };
 export type Sizes = typeof FULL;
 
