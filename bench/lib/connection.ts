@@ -15,18 +15,20 @@ export class Connection {
   #socket: Socket | undefined;
   #host: string;
   #port: number;
+  #localAddress: string;
   #text = '';
   #why = '';
   #onReply: OnReply | undefined;
 
-  constructor(host: string, port: number) {
+  constructor(host: string, port: number, localAddress: string) {
     this.#host = host;
     this.#port = port;
+    this.#localAddress = localAddress;
   }
 
   /** @throws {Error} when it cannot be opened: nobody listens, or no port is left */
   open(): Promise<void> {
-    const socket = connect({ host: this.#host, port: this.#port, noDelay: true });
+    const socket = connect({ host: this.#host, port: this.#port, localAddress: this.#localAddress, noDelay: true });
     this.#socket = socket;
     socket.setEncoding('latin1');
     socket.on('data', (part: string) => this.#take(part));

@@ -4,12 +4,17 @@
  * at a rate, and wait is counted from when each was due.
  */
 import { cpuUsage } from 'node:process';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection } from './connection.ts';
 import type { Job, JobResult } from './load.ts';
 import { ready } from './child.ts';
 
-const OPENED_AT_ONCE = 100;
+/** Then a breath: a SYN that a listener's full backlog (511 for Node.js) drops is sent again only a second later. */
+const OPENED_AT_ONCE = 50;
+const BREATH_MS = 3;
 const HOST = '127.0.0.1';
+/** The kernel looks for a free port by trying one after the other: the more of an address are taken, also by what was closed a minute ago, the longer. */
+const OWN_ADDRESSES = 250;
 /** A loop that still waits so long after the last press gives up on the rest. */
 const PATIENCE_MS = 10_000;
 const CONFLICT = 409;
@@ -22,9 +27,13 @@ let openTo = '';
 async function openAll(port: number, count: number): Promise<void> {
   if (openTo === `${port}/${count}`) return;
   closeAll();
-  const fresh = Array.from({ length: count }, () => new Connection(HOST, port));
+  const fresh = Array.from(
+    { length: count },
+    (_, n) => new Connection(HOST, port, `127.0.0.${2 + (n % OWN_ADDRESSES)}`),
+  );
   for (let n = 0; n < count; n += OPENED_AT_ONCE) {
     await Promise.all(fresh.slice(n, n + OPENED_AT_ONCE).map((each) => each.open()));
+    await sleep(BREATH_MS);
   }
   [connections, openTo] = [fresh, `${port}/${count}`];
 }

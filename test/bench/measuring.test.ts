@@ -127,7 +127,7 @@ describe('the load', () => {
       setTimeout(() => response.end('def'), 20);
     }).listen(0, '127.0.0.1');
     await once(pieces, 'listening');
-    const connection = new Connection('127.0.0.1', (pieces.address() as AddressInfo).port);
+    const connection = new Connection('127.0.0.1', (pieces.address() as AddressInfo).port, '127.0.0.1');
     await connection.open();
     const ask = () =>
       new Promise((resolve) => connection.ask('GET / HTTP/1.1\r\nhost: x\r\n\r\n', (...reply) => resolve(reply)));
