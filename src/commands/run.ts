@@ -70,12 +70,24 @@ async function startMetrics({ registry }: Wired, config: Config, ready: () => bo
   return { stop: () => app.close() };
 }
 
+/** From a supervisor, Ctrl-C, and a terminal that is closed. */
+const STOPS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP'];
+
+/** @returns the first of these signals that comes; none of them ends this process from here on */
+export const signalled = (signals: readonly NodeJS.Signals[]): Promise<string> =>
+  Promise.race(signals.map((name) => once(process, name).then(() => name)));
+
 /**
- * Runs parts of the system in this process, which traces call `part`, until SIGTERM or SIGINT, then stops them in the given order.
+ * Runs parts of the system in this process, which traces call `part`, until one of the signals comes, then stops them in the given order.
  * @returns the exit code: 0 when all ended by itself in time; the deadline forces 1
  * @throws {SchemaMismatch} when the database is not this version's
  */
-export async function runUntilSignal(part: string, starts: Start[], config = readConfig(process.env)): Promise<number> {
+export async function runUntilSignal(
+  part: string,
+  starts: Start[],
+  config = readConfig(process.env),
+  stops = STOPS,
+): Promise<number> {
   const logger = createLogger(config);
   const tracing = await startTracing(process.env, part, logger);
   const wired = wire(config, logger);
@@ -83,12 +95,11 @@ export async function runUntilSignal(part: string, starts: Start[], config = rea
   let ready = false;
   try {
     await checkSchema(wired.stores.pool);
-    // From here on there is something to be stopped in order, also by a signal that comes while it starts.
-    const signalled = Promise.race(['SIGTERM', 'SIGINT'].map((name) => once(process, name).then(() => name)));
+    const signal = signalled(stops); // from here on there is something to be stopped in order, also while it starts
     parts.push(await startMetrics(wired, config, () => ready));
     for (const start of starts) parts.push(await start(wired, config));
     ready = true;
-    logger.info({ signal: await signalled }, 'stopping');
+    logger.info({ signal: await signal }, 'stopping');
   } finally {
     ready = false;
     const forced = setTimeout(() => {

@@ -1,6 +1,7 @@
 /**
  * `flashgate serve`: one API process per core behind one port. The first process only starts the others, restarts one
- * that died, replaces them one by one on SIGHUP, and shows the metrics of all of them on one page.
+ * that died, replaces them one by one on SIGHUP, and shows the metrics of all of them on one page. A single process has
+ * nobody for that: SIGHUP stops it in order, for whoever starts it again.
  */
 import cluster from 'node:cluster';
 import { once } from 'node:events';
@@ -11,8 +12,10 @@ import { createLogger } from '../wiring.ts';
 import { MetricsPage, tellFirst } from './page.ts';
 import { ApiProcesses } from './processes.ts';
 import { tellMetrics } from './room.ts';
-import { runUntilSignal, startApi } from './run.ts';
+import { runUntilSignal, signalled, startApi } from './run.ts';
 
+/** Without SIGHUP, which replaces. */
+const STOPS: NodeJS.Signals[] = ['SIGTERM', 'SIGINT'];
 const RESTART_AFTER_MS = 1000;
 const START_MS = 60_000;
 /** What a process has, beyond its own deadline, to end by it. */
@@ -22,8 +25,10 @@ export async function serveCommand(): Promise<number> {
   const config = readConfig(process.env);
   if (config.API_PROCESSES === 1) return runUntilSignal('serve', [startApi], config);
   if (cluster.isWorker) {
+    process.on('SIGHUP', () => undefined); // a closed terminal's comes to all: the first process answers it for them
     // Only the first process has a metrics port.
-    const code = await runUntilSignal('serve', [startApi, tellFirst], { ...config, METRICS_PORT: undefined });
+    const own = { ...config, METRICS_PORT: undefined };
+    const code = await runUntilSignal('serve', [startApi, tellFirst], own, STOPS);
     await takeLeave();
     return code;
   }
@@ -54,7 +59,7 @@ async function lead(config: Config, log: Logger): Promise<number> {
   if (failed !== undefined) return failed;
   if (config.METRICS_PORT !== undefined) await app.listen({ host: config.HOST, port: config.METRICS_PORT });
   log.info({ processes: config.API_PROCESSES }, 'all API processes listen; SIGHUP replaces them one by one');
-  const signal = await Promise.race(['SIGTERM', 'SIGINT'].map((name) => once(process, name).then(() => name)));
+  const signal = await signalled(STOPS);
   log.info({ signal }, 'stopping all API processes');
   const codes = await processes.stop();
   await app.close();

@@ -122,6 +122,18 @@ test('a connection that the first process hands over late, to one that is about 
   await idle.destroy();
 });
 
+test('a closed terminal sends SIGHUP to all of them: only the first process acts on it', async () => {
+  const [before, replaced, stopping] = [pids(), count(REPLACED), count(STOPPING)];
+  for (const pid of before) process.kill(Number(pid), 'SIGHUP');
+  await sleep(500);
+  expect(pids()).toEqual(before);
+  expect(count(STOPPING)).toBe(stopping);
+  expect(count('an API process died')).toBe(0);
+  for (const pid of [...before, api.child.pid]) process.kill(Number(pid), 'SIGHUP');
+  await expect.poll(() => count(REPLACED), SOON).toBe(replaced + 1);
+  await expectNew(before);
+});
+
 test('SIGHUP again and again: one replacement follows the one that is under way, and as many serve as before', async () => {
   const [before, replaced, begun, listened] = [pids(), count(REPLACED), count(BEGINS), count(LISTENS)];
   api.kill('SIGHUP');

@@ -118,16 +118,21 @@ test('with SHUTDOWN_DELAY_MS: not ready at once, but serving until the balancer 
   await client.close();
 });
 
-test('idle connections do not keep it: exit 0 well before the deadline, also by SIGINT', async () => {
-  const api = await serve({ ...stores.env, SHUTDOWN_DEADLINE_MS: '60000' });
-  const client = keepAliveClient(api.url);
-  await Promise.all(Array.from({ length: 20 }, () => client.call('GET', '/livez')));
-  const asked = performance.now();
-  api.kill('SIGINT');
-  expect(await api.ended).toMatchObject({ code: 0, signal: null });
-  expect(performance.now() - asked).toBeLessThan(10_000);
-  await client.close();
-});
+// One process alone has nobody who would replace it.
+test.each(['SIGINT', 'SIGHUP'] as const)(
+  'idle connections do not keep it: exit 0 well before the deadline, also by %s',
+  async (signal) => {
+    const api = await serve({ ...stores.env, SHUTDOWN_DEADLINE_MS: '60000', API_PROCESSES: '1', LOG_LEVEL: 'info' });
+    const client = keepAliveClient(api.url);
+    await Promise.all(Array.from({ length: 20 }, () => client.call('GET', '/livez')));
+    const asked = performance.now();
+    api.kill(signal);
+    expect(await api.ended).toMatchObject({ code: 0, signal: null });
+    expect(api.output()).toContain(`"signal":"${signal}","msg":"stopping"`);
+    expect(performance.now() - asked).toBeLessThan(10_000);
+    await client.close();
+  },
+);
 
 test('a connection on which nothing was ever sent does not keep it: browsers open them in advance', async () => {
   const api = await serve({ ...stores.env, SHUTDOWN_DEADLINE_MS: '60000' });
