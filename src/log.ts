@@ -17,10 +17,31 @@ const PASSWORD_IN_URL = /(\w:\/\/[^\s:@/"]*:)[^\s@/"]+@/g;
 /** Words shorter than this may be a part of something else: the password `flashgate`, say. */
 const SHORTEST_SECRET = 12;
 
-/** @param config with everything secret that the process was given; `destination`: standard output if left out */
+const STANDARD_OUTPUT = 1;
+/** Characters of lines that wait to be written; what comes then is lost. */
+const MOST_WAITING = 2 ** 20;
+
+/**
+ * Standard output that nobody waits for. While it cannot be written (a full disk, a closed terminal) lines wait for the
+ * next one that can. Left alone, pino ends the process at the first such line, but not before it has written all: for
+ * ever, and nobody is served meanwhile.
+ */
+function standardOutput(): DestinationStream {
+  const output = pino.destination({ dest: STANDARD_OUTPUT, sync: false, maxLength: MOST_WAITING });
+  let failed = false;
+  output.on('error', () => (failed = true));
+  output.on('write', () => (failed = false));
+  const flush = output.flushSync.bind(output);
+  output.flushSync = () => {
+    if (!failed) flush();
+  };
+  return output;
+}
+
+/** @param config with everything secret that the process was given */
 export function createLogger(
   config: Pick<Config, 'LOG_LEVEL'> & Partial<Config>,
-  destination?: DestinationStream,
+  destination = standardOutput(),
 ): Logger {
   const hide = hider(secretsOf(config));
   return pino(

@@ -55,11 +55,17 @@ async function lead(config: Config, log: Logger): Promise<number> {
   const app = buildMetricsApp({ contentType: page.contentType, metrics, ready: () => processes.serving });
   tellMetrics(metrics);
   process.on('SIGHUP', () => processes.replaceAll());
-  const failed = await processes.start();
+  const start = async () => {
+    const failed = await processes.start();
+    if (failed !== undefined) return failed;
+    if (config.METRICS_PORT !== undefined) await app.listen({ host: config.HOST, port: config.METRICS_PORT });
+    log.info({ processes: config.API_PROCESSES }, 'all API processes listen; SIGHUP replaces them one by one');
+    return undefined;
+  };
+  const signalCame = signalled(STOPS); // from here on, also while they start
+  const failed = await Promise.race([start(), signalCame.then(() => undefined)]);
   if (failed !== undefined) return failed;
-  if (config.METRICS_PORT !== undefined) await app.listen({ host: config.HOST, port: config.METRICS_PORT });
-  log.info({ processes: config.API_PROCESSES }, 'all API processes listen; SIGHUP replaces them one by one');
-  const signal = await signalled(STOPS);
+  const signal = await signalCame;
   log.info({ signal }, 'stopping all API processes');
   const codes = await processes.stop();
   await app.close();
