@@ -20,7 +20,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'flashgate-output-'));
 });
 afterAll(async () => {
-  for (const child of running) child.kill('SIGKILL');
+  for (const { pid } of running) process.kill(-Number(pid), 'SIGKILL'); // its processes too, who may not notice
   rmSync(folder, { recursive: true });
   await stores.drop();
 });
@@ -32,6 +32,7 @@ async function serveInto(file: string, env: Record<string, string>) {
   const child = spawn(process.execPath, [join(import.meta.dirname, '../../src/main.ts'), 'serve'], {
     env: { PATH: process.env['PATH'] ?? '', ...settings, ...stores.env, LOG_LEVEL: 'info', PORT: String(port), ...env },
     stdio: ['ignore', output, 'inherit'],
+    detached: true,
   });
   running.add(child);
   const ended = once(child, 'exit').finally(() => running.delete(child));
