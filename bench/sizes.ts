@@ -15,7 +15,7 @@ export const FULL = {
   },
   ladder: {
     ...{ rates: [500, 2_000, 8_000, 16_000, 32_000, 64_000], units: [100, 5_000] },
-    ...{ seconds: 1.25, quietSeconds: 1, askedUpTo: 8_000 },
+    ...{ seconds: 1.5, quietSeconds: 1, askedUpTo: 8_000 },
   },
   flat: { units: [100, 10_000, 1_000_000], requests: 20_000, buyers: [20_000, 200_000, 2_000_000] },
   telemetry: { requests: 20_000, wins: 2_000, rounds: 4 },
