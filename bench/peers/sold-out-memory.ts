@@ -16,8 +16,8 @@ export const remembersSoldOut = (saleId: string): boolean => performance.now() <
 /** The conditional UPDATE, unless this process remembers that nothing is left. */
 export async function updateUnlessSoldOut(pool: pg.Pool, buyer: Buyer): Promise<Decision> {
   if (remembersSoldOut(buyer.saleId)) return 'sold_out';
-  const askedAt = performance.now(); // remembered from the question on, not from the answer
   const decision = await conditionalUpdate(pool, buyer);
-  if (decision === 'sold_out') until.set(buyer.saleId, askedAt + REMEMBERED_MS);
+  // From the answer on: behind a long line for the pool, what is remembered from the question on is over by then.
+  if (decision === 'sold_out') until.set(buyer.saleId, performance.now() + REMEMBERED_MS);
   return decision;
 }
