@@ -7,7 +7,8 @@ import { freshly, line, measure, rush, type Round } from '../lib/rounds.ts';
 import { digits, median, withSpread } from '../lib/stats.ts';
 import { DESIGNS, type Design, type Target } from '../lib/targets.ts';
 
-const KEYS = ['bare', 'redis', 'update', 'forUpdate', 'noLatch', 'flashgate', 'allCores'] as const;
+/** What is compared with each other lies next to each other: a shared machine drifts from minute to minute. */
+const KEYS = ['bare', 'flashgate', 'allCores', 'noLatch', 'redis', 'update', 'forUpdate'] as const;
 type Key = (typeof KEYS)[number];
 type Profiles = { bare: Summary; refused: Summary; rush: Summary };
 type Side = { key: Key; design: Design; few: Round[]; many: Round[] };
@@ -31,8 +32,9 @@ export async function sideBySide(bench: Bench): Promise<Section> {
       } while (over === 'few' && performance.now() - began < againForMs);
     });
   };
-  for (let n = 0; n < rounds; n += 1) for (const side of sides) await round(side, 'few');
-  for (let n = 0; n < manyRounds; n += 1) for (const side of sides) await round(side, 'many');
+  const there = (n: number) => (n % 2 === 0 ? sides : sides.toReversed()); // and back: A B, B A
+  for (let n = 0; n < rounds; n += 1) for (const side of there(n)) await round(side, 'few');
+  for (let n = 0; n < manyRounds; n += 1) for (const side of there(n)) await round(side, 'many');
   return section(bench, sides, await profiles(bench), raw);
 }
 
