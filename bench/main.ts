@@ -67,7 +67,12 @@ function askedToEnd({ isEnding }: Pick<System, 'isEnding'>) {
   return { promise, stop: () => clearInterval(timer) };
 }
 
-async function prepare({ env, folder, flashgate }: System, { quick }: Options, say: (line: string) => void) {
+async function prepare(system: System, { quick }: Options, say: (line: string) => void) {
+  const { folder, flashgate } = system;
+  // Some forty servers are started one after the other: most of the time would go into compiling them.
+  const compiled = quick ? { NODE_COMPILE_CACHE: join(folder, 'compile-cache') } : {};
+  Object.assign(process.env, compiled);
+  const env: Record<string, string> = { ...system.env, ...compiled };
   const databaseUrl = env['DATABASE_URL'] ?? '';
   await migrate(databaseUrl);
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 4 });

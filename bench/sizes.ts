@@ -27,18 +27,18 @@ export type Sizes = typeof FULL;
 export const QUICK: Sizes = {
   quick: true,
   rush: {
-    ...{ buyers: 1_000, units: 100, rounds: 1, againForMs: 0, connections: 100, profiled: 1 },
-    ...{ manyRounds: 1, manyConnections: 1_000 },
+    ...{ buyers: 500, units: 100, rounds: 1, againForMs: 0, connections: 100, profiled: 1 },
+    ...{ manyRounds: 1, manyConnections: 500 },
   },
   refusal: { requests: 2_000, rounds: 1, profiled: 3_000 },
   gate: { batches: [1, 16, 256], decisions: 20_000, perRequest: 4_000, units: 10_240, rounds: 1 },
   ledger: {
-    ...{ orders: 2_000, plain: 200, batches: [10, 500], queued: 300, queuedPlain: 60, rounds: 1 },
-    ...{ receivers: [8], inFlight: [1, 8] },
+    ...{ orders: 2_000, plain: 200, batches: [500], queued: 300, queuedPlain: 60, rounds: 1 },
+    ...{ receivers: [], inFlight: [1] },
   },
   ladder: { rates: [1_000], units: [100], seconds: 0.5, quietSeconds: 0.25, askedUpTo: 1_000 },
   flat: { units: [100, 10_000], requests: 2_000, buyers: [2_000, 10_000] },
   telemetry: { requests: 2_000, wins: 300, rounds: 1 },
   listeners: { requests: 2_000, listeners: 300, rounds: 1, changes: 2 },
-  times: { returns: 2, winners: [100, 500] },
+  times: { returns: 1, winners: [100, 500] },
 };
