@@ -6,8 +6,8 @@ export default defineConfig({
     globalSetup: ['test/support/global.ts'],
     // Processes, not threads: a test may then end its servers with itself, and a stuck one can be killed.
     pool: 'forks',
-    // For two cores, which the servers of a run need too; but a test that waits for a process or a deadline needs none.
-    maxWorkers: 3,
+    // The servers of one run need cores too.
+    maxWorkers: 2,
     // For a machine that is slow, not for a test that is: the slow ones say so themselves.
     testTimeout: 20_000,
     hookTimeout: 60_000,
