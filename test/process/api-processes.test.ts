@@ -1,10 +1,9 @@
 /** `serve` with several API processes: one that cannot start says why and ends, and is tried again beside the others. */
-import { execFileSync } from 'node:child_process';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { settings } from '../http/api.ts';
 import { freshStores, type Stores } from '../support/stores.ts';
-import { expectReason, serve, start } from './program.ts';
+import { childrenOf, expectReason, serve, start } from './program.ts';
 
 // A process takes its time to start when the machine is busy.
 vi.setConfig({ testTimeout: 90_000 });
@@ -38,7 +37,7 @@ test('one that dies while the schema is newer is tried again until it fits; the 
   await expect.poll(() => count('"msg":"the API listens"'), { timeout: 40_000 }).toBe(2);
   await makeNewer();
   try {
-    const [pid] = execFileSync('pgrep', ['-P', String(api.child.pid)], { encoding: 'utf8' }).split('\n');
+    const [pid] = childrenOf(api);
     process.kill(Number(pid), 'SIGKILL');
     await expect.poll(() => count('an API process died'), { timeout: 40_000 }).toBeGreaterThan(2);
     expect((await fetch(`${api.url}/livez`)).status).toBe(200);

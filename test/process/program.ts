@@ -1,5 +1,5 @@
 /** The command line as its users start it: a process of its own, with nothing in its environment but what is given. */
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, expect, vi } from 'vitest';
 import { settings } from '../http/api.ts';
@@ -15,20 +15,29 @@ export type Program = {
 };
 
 const running = new Set<ChildProcess>();
-const killAll = () => running.forEach((child) => child.kill('SIGKILL'));
+/** With their own processes, which may not notice that the first one is gone. */
+const killAll = () => {
+  for (const { pid, exitCode, signalCode } of running) {
+    if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, 'SIGKILL');
+  }
+};
 afterAll(killAll);
 process.once('exit', killAll);
 
-/** Starts `flashgate` with these arguments and this environment. */
-export function start(args: string[], env: Record<string, string>): Program {
+/**
+ * Starts `flashgate` with these arguments and this environment.
+ * @param output a file that is its standard output, which `output()` then does not have
+ */
+export function start(args: string[], env: Record<string, string>, output: number | 'pipe' = 'pipe'): Program {
   const child = spawn(process.execPath, [MAIN, ...args], {
     env: { PATH: process.env['PATH'] ?? '', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', output, 'pipe'],
+    detached: true, // the leader of a group, to be killed as one
   });
   running.add(child);
   const text = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
-    child[name].setEncoding('utf8').on('data', (more: string) => (text[name] += more));
+    child[name]?.setEncoding('utf8').on('data', (more: string) => (text[name] += more));
   }
   const ended = new Promise<Ended>((resolve, reject) => {
     child.once('error', reject);
@@ -38,6 +47,12 @@ export function start(args: string[], env: Record<string, string>): Program {
     });
   });
   return { child, output: () => text.stdout + text.stderr, ended, kill: (signal) => child.kill(signal) };
+}
+
+/** The ids of the processes that it has started and that are still there, in order. */
+export function childrenOf({ child }: Pick<Program, 'child'>): number[] {
+  const { stdout } = spawnSync('pgrep', ['-P', String(child.pid)], { encoding: 'utf8' });
+  return stdout.split('\n').filter(Boolean).map(Number).sort((a, b) => a - b);
 }
 
 /** Runs a command to its end. */

@@ -1,5 +1,4 @@
 /** SIGHUP: new API processes in the place of the old ones, while buyers go on asking; or the old ones stay. */
-import { execFileSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { Agent, request } from 'undici';
@@ -7,7 +6,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { asAdmin, asShop, saleSettings } from '../http/api.ts';
 import { freshStores, type Stores } from '../support/stores.ts';
 import { startLoad, type Asked } from './load.ts';
-import { said, serve, type Program } from './program.ts';
+import { childrenOf, said, serve, type Program } from './program.ts';
 
 // A process takes its time to start when the machine is busy.
 vi.setConfig({ testTimeout: 120_000 });
@@ -29,11 +28,7 @@ afterAll(async () => {
 
 const SOON = { timeout: 60_000, interval: 20 };
 /** The API processes that there are now. */
-const pids = () =>
-  execFileSync('pgrep', ['-P', String(api.child.pid)], { encoding: 'utf8' })
-    .trim()
-    .split('\n')
-    .sort();
+const pids = () => childrenOf(api);
 const count = (text: string) => api.output().split(text).length - 1;
 const LISTENS = '"msg":"the API listens"';
 const STOPPING = '"msg":"stopping"';
@@ -50,7 +45,7 @@ async function putSale(saleId: string, total: number) {
 }
 
 /** Until there is nobody but as many as before, all of them new. */
-async function expectNew(before: string[]): Promise<void> {
+async function expectNew(before: number[]): Promise<void> {
   await expect.poll(() => pids().length, SOON).toBe(2);
   expect(pids().filter((pid) => before.includes(pid))).toEqual([]);
 }
@@ -124,7 +119,7 @@ test('a connection that the first process hands over late, to one that is about 
 
 test('a closed terminal sends SIGHUP to all of them: only the first process acts on it', async () => {
   const [before, replaced, stopping] = [pids(), count(REPLACED), count(STOPPING)];
-  for (const pid of before) process.kill(Number(pid), 'SIGHUP');
+  for (const pid of before) process.kill(pid, 'SIGHUP');
   await sleep(500);
   expect(pids()).toEqual(before);
   expect(count(STOPPING)).toBe(stopping);

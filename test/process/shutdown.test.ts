@@ -1,5 +1,4 @@
 /** SIGTERM: everything in flight is answered, nothing that was promised is lost, and the process ends by itself. */
-import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { ReceiveMessageCommand, SendMessageCommand, SQSClient } from '@aws-sdk/client-sqs';
@@ -11,7 +10,7 @@ import { formatMessage } from '../../src/queue/message.ts';
 import { freshStores, type Stores } from '../support/stores.ts';
 import { asAdmin, asShop, saleSettings, settings, type Won } from '../http/api.ts';
 import { queueProxy, type QueueProxy } from './queue-proxy.ts';
-import { said, serve, start } from './program.ts';
+import { childrenOf, said, serve, start } from './program.ts';
 
 // A process takes its time to start when the machine is busy.
 vi.setConfig({ testTimeout: 60_000 });
@@ -151,14 +150,13 @@ test('a connection on which nothing was ever sent does not keep it: browsers ope
 
 test('a signal while the processes start: exit 0, and none of them lingers', async () => {
   const api = start(['serve'], { ...settings, ...stores.env, API_PROCESSES: '2', PORT: '0' });
-  const children = () => spawnSync('pgrep', ['-P', String(api.child.pid)], { encoding: 'utf8' }).stdout.split('\n');
-  await expect.poll(() => children().length, { interval: 5, timeout: 20_000 }).toBe(3);
-  const pids = children().filter((pid) => pid !== '');
+  await expect.poll(() => childrenOf(api).length, { interval: 5, timeout: 20_000 }).toBe(2);
+  const pids = childrenOf(api);
   api.kill('SIGTERM');
   const ended = await api.ended;
   expect(ended, ended.stdout + ended.stderr).toMatchObject({ code: 0, signal: null });
   expect(ended.stdout).not.toContain('all API processes listen');
-  for (const pid of pids) expect(() => process.kill(Number(pid), 0)).toThrow('ESRCH');
+  for (const pid of pids) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
 });
 
 test('work: a message that comes while it stops is done or back at once, not after its visibility', async () => {

@@ -1,5 +1,4 @@
 /** One page for all API processes: what each has counted is added up, and of how late they are the worst is shown. */
-import { execFileSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AggregatorRegistry, Registry } from 'prom-client';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
@@ -7,7 +6,7 @@ import { freePort } from '../../scripts/servers/index.js';
 import { registerMetrics } from '../../src/metrics.ts';
 import { asAdmin, asShop, saleSettings, settings } from '../http/api.ts';
 import { until } from '../ledger/house.ts';
-import { said, start, type Program } from '../process/program.ts';
+import { childrenOf, said, start, type Program } from '../process/program.ts';
 import { privateRedis } from '../support/servers.ts';
 import { freshStores, type Stores } from '../support/stores.ts';
 
@@ -135,14 +134,9 @@ test('the event loop’s lag is that of the process that is latest', async () =>
   expect(valueOf(text, 'nodejs_eventloop_lag_min_seconds')).toBe(0.01);
 });
 
-const pids = () =>
-  execFileSync('pgrep', ['-P', String(program.child.pid)], { encoding: 'utf8' })
-    .trim()
-    .split('\n');
-
 test('one process that stands still takes the page not with it: its counts stay, and it is shown to be late', async () => {
   const before = await notFound();
-  const stuck = Number(pids()[0]);
+  const stuck = Number(childrenOf(program)[0]);
   process.kill(stuck, 'SIGSTOP');
   const text = await page().finally(() => process.kill(stuck, 'SIGCONT'));
   expect(valueOf(text, LAG)).toBeGreaterThanOrEqual(2);
@@ -157,7 +151,7 @@ test('a count does not fall when a process ends: not in a replacement, not when 
   await said(program, /(all API processes are replaced)/);
   expect(await notFound()).toBe(before + 10);
   const listening = told('"msg":"the API listens"');
-  for (const pid of pids()) process.kill(Number(pid), 'SIGKILL');
+  for (const pid of childrenOf(program)) process.kill(pid, 'SIGKILL');
   await until(() => told('"msg":"the API listens"') === listening + 2, 40_000);
   expect(await ask('/nowhere')).toBe(404);
   await until(async () => (await notFound()) === before + 11);
