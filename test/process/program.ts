@@ -52,7 +52,11 @@ export function start(args: string[], env: Record<string, string>, output: numbe
 /** The ids of the processes that it has started and that are still there, in order. */
 export function childrenOf({ child }: Pick<Program, 'child'>): number[] {
   const { stdout } = spawnSync('pgrep', ['-P', String(child.pid)], { encoding: 'utf8' });
-  return stdout.split('\n').filter(Boolean).map(Number).sort((a, b) => a - b);
+  return stdout
+    .split('\n')
+    .filter(Boolean)
+    .map(Number)
+    .sort((a, b) => a - b);
 }
 
 /** Runs a command to its end. */
