@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import { ADMIN, saleSettings, SERVICE, settings } from '../http/api.ts';
+import { runtime } from '../support/runtime.ts';
 
 const running = new Set<ChildProcess>();
 afterAll(() => running.forEach((child) => child.kill('SIGKILL')));
@@ -61,7 +62,7 @@ export function startSellers(count: number, env: Record<string, string>): Promis
     Array.from({ length: count }, async () => {
       const child = fork(join(import.meta.dirname, 'seller.ts'), [], {
         execArgv: [],
-        env: { PATH: process.env['PATH'] ?? '', ...settings, ...env },
+        env: { ...runtime, ...settings, ...env },
       });
       running.add(child);
       const ended = once(child, 'exit').then(([code]) => {

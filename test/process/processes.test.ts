@@ -3,6 +3,7 @@ import { fork, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, expect, test, vi } from 'vitest';
+import { runtime } from '../support/runtime.ts';
 import type { Told, Tells } from './leader.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -21,7 +22,7 @@ const SOON = { timeout: 40_000, interval: 10 };
 async function startLeader(env: Record<string, string> = {}) {
   const child = fork(join(import.meta.dirname, 'leader.ts'), [], {
     ...{ execArgv: [], stdio: 'inherit' },
-    env: { PATH: process.env['PATH'] ?? '', ...env },
+    env: { ...runtime, ...env },
   });
   const lines: { msg: string; pid?: number; outcome?: string }[] = [];
   let codes: number[] | undefined;

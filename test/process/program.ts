@@ -3,6 +3,7 @@ import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, expect, vi } from 'vitest';
 import { settings } from '../http/api.ts';
+import { runtime } from '../support/runtime.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
@@ -30,7 +31,7 @@ process.once('exit', killAll);
  */
 export function start(args: string[], env: Record<string, string>, output: number | 'pipe' = 'pipe'): Program {
   const child = spawn(process.execPath, [MAIN, ...args], {
-    env: { PATH: process.env['PATH'] ?? '', ...env },
+    env: { ...runtime, ...env },
     stdio: ['ignore', output, 'pipe'],
     detached: true, // the leader of a group, to be killed as one
   });

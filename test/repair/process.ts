@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import { until } from '../ledger/house.ts';
+import { runtime } from '../support/runtime.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const NODE = join(ROOT, 'node_modules/node/bin/node');
@@ -39,7 +40,7 @@ afterAll(async () => {
 export function start(command: string[], env: Record<string, string>): Running {
   const [program = NODE, ...args] = [...MORTAL, NODE, join(ROOT, 'src/main.ts'), ...command];
   const child = spawn(program, args, {
-    env: { PATH: process.env.PATH, ...env },
+    env: { ...runtime, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   running.add(child);
