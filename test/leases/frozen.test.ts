@@ -5,7 +5,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import type { Hold } from '../../src/domain/reservation.ts';
 import { shardOf } from '../../src/domain/shard.ts';
-import { expireDue } from '../../src/ledger/orders.ts';
+import { record } from '../../src/ledger/orders.ts';
 import { expectSound, until, type House } from '../ledger/house.ts';
 import type { Running } from '../repair/process.ts';
 import { holdingProxy, type HoldingProxy } from './holding-proxy.ts';
@@ -92,8 +92,8 @@ test('the ledger refuses it: the token that it draws on is not the newest', asyn
 
 test('the gate refuses it: it has heard of a newer token', async () => {
   const [, saleId = ''] = sales;
-  const due = await k.dueOrder(house, saleId);
-  const heir = await freezeAt(toRedis, due.reservationId, () => expireDue(house.pool, 10));
+  const due = await k.overdue(house, saleId);
+  const heir = await freezeAt(toRedis, due.reservationId, () => record(house.pool, [due]));
   await k.untilHandled(house, [due]);
   expect(await house.gate.figures(saleId)).toMatchObject({ held: 0, stock: 10 });
   toRedis.pass();

@@ -81,16 +81,21 @@ export async function dueOrders(house: House, sales: string[]): Promise<Hold[]> 
 
 const LONG_AGO_MS = 700_000;
 
-/**
- * The same in one sale. Recorded as long ago, not moved back afterwards: a keeper that runs beside it acts on what is due
- * at once.
- */
+/** The same in one sale. */
 export async function dueOrder(house: House, saleId: string): Promise<Hold> {
+  const hold = await overdue(house, saleId);
+  await record(house.pool, [hold]);
+  return hold;
+}
+
+/**
+ * A hold whose order is due as soon as it is recorded. As of long ago from the start, not moved back afterwards: a keeper
+ * that runs beside it acts on what is due at once.
+ */
+export async function overdue(house: House, saleId: string): Promise<Hold> {
   const hold = await win(house, saleId, `buyer-${(buyers += 1)}`);
   await house.gate.queued(saleId, hold);
-  const past = { ...hold, reservedAt: hold.reservedAt - LONG_AGO_MS, expiresAt: hold.expiresAt - LONG_AGO_MS };
-  await record(house.pool, [past]);
-  return past;
+  return { ...hold, reservedAt: hold.reservedAt - LONG_AGO_MS, expiresAt: hold.expiresAt - LONG_AGO_MS };
 }
 
 type Handled = { saleId: string; status: string; released: number | null; expiries: number };
