@@ -1,5 +1,8 @@
 /** The command line: one line per command; each loads only what it needs. */
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { keepShortLivedYoung } from './heap.ts';
+
+keepShortLivedYoung();
 
 const WRONG_USAGE = 64;
 let exitCode = 0;
