@@ -88,6 +88,17 @@ function createCluster(config: Config, logger: Logger): Cluster {
   return tellWhenAway(cluster, logger);
 }
 
+/**
+ * Ends all connections, also one whose handshake is under way. A server that is told of an end before it is told that its
+ * certificate is not trusted answers with an alert, which Node.js tells as a second error of the socket. The client
+ * listens for the first one only, and an error to which nobody listens ends the process.
+ */
+export function disconnect(client: Client): void {
+  const connections: Partial<Pick<Redis, 'stream'>>[] = client instanceof Cluster ? client.nodes() : [client];
+  for (const { stream } of connections) stream?.on('error', () => undefined);
+  client.disconnect();
+}
+
 function hostsOf(config: Config, usualPort: number): { host: string; port: number }[] {
   return redisAddresses(config).map(({ hostname, port }) => ({
     host: hostname.replaceAll(/^\[|\]$/g, ''), // of an IPv6 address

@@ -16,7 +16,7 @@ import { httpProvider } from './provider/http.ts';
 import { isLive, stripeProvider } from './provider/stripe.ts';
 import type { PaymentProvider } from './provider/port.ts';
 import { Producer } from './queue/producer.ts';
-import { connected, createRedis } from './redis.ts';
+import { connected, createRedis, disconnect } from './redis.ts';
 import type { CourierOptions } from './webhooks/courier.ts';
 import { createPoster, type Poster } from './webhooks/post.ts';
 import type { WorkerOptions } from './worker/worker.ts';
@@ -85,7 +85,7 @@ export function wire(config: Config, logger: Logger): Wired {
     close: async () => {
       await producer.drained();
       await gate.drained();
-      redis.disconnect();
+      disconnect(redis);
       sqs.destroy();
       await poster.close();
       await pool.end();

@@ -4,8 +4,11 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { readConfig } from '../../src/config.ts';
 import { migrate } from '../../src/ledger/migrate.ts';
+import { createRedis, disconnect } from '../../src/redis.ts';
 import { ask, expectProblem, press, putSale, record, shortLimits, testApi, win } from '../http/api.ts';
+import { recorder } from '../ledger/house.ts';
 import { expectReason, flashgate } from '../process/program.ts';
 import { makeCertificates, opensslIsThere, type Certificates } from '../support/certificates.ts';
 import { privatePostgres, privateRedis } from '../support/servers.ts';
@@ -58,6 +61,26 @@ describe.skipIf(!opensslIsThere)('with certificates', () => {
     } finally {
       await api.close();
     }
+  });
+
+  test('Redis: given up in the middle of a handshake that would have failed, and nothing else happens', async () => {
+    const server = await privateRedis((port) => ({
+      ...{ port: 0, 'tls-port': port, 'tls-auth-clients': 'no' },
+      ...{ 'tls-ca-cert-file': made.ca, 'tls-cert-file': made.cert, 'tls-key-file': made.key },
+    }));
+    const REDIS_URL = server.url.replace('redis:', 'rediss:');
+    const config = readConfig({ ...stores.env, REDIS_URL, REDIS_TLS_CA: made.stranger });
+    const thrown: unknown[] = [];
+    const note = (error: unknown) => void thrown.push(error);
+    process.on('uncaughtException', note);
+    for (let n = 0; n < 20; n += 1) {
+      const redis = createRedis(config, recorder().logger) as Redis;
+      while (!(redis as Partial<Redis>).stream) await new Promise((resolve) => process.nextTick(resolve));
+      redis.stream.once('connect', () => disconnect(redis)); // of TCP
+      await vi.waitUntil(() => redis.status === 'end');
+    }
+    process.off('uncaughtException', note);
+    expect(thrown).toEqual([]);
   });
 
   test('a certificate that cannot be read stops the process, by name', async () => {
