@@ -1,7 +1,7 @@
 /** What a request leaves behind is short-lived in every API process, whatever V8 saw while it started. */
 import { join } from 'node:path';
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { freePort } from '../../scripts/servers/index.js';
 import { freshStores, type Stores } from '../support/stores.ts';
@@ -18,14 +18,18 @@ beforeAll(async () => {
 });
 afterAll(() => stores.drop());
 
-test('the pinned Node.js takes short-lived arrays for long-lived ones, when it is left alone', async () => {
-  // Should this turn red with a newer Node.js: keepShortLivedYoung is needed no more.
+/** Of a process of the pinned Node.js that is left alone. */
+async function bornOld(): Promise<string | undefined> {
   const code = 'process.kill(process.pid, "SIGUSR2"); process.stdin.resume()';
   const child = spawn(process.execPath, ['--import', PROBE, '-e', code], { stdio: ['pipe', 'ignore', 'pipe'] });
-  const [line] = (await once(child.stderr.setEncoding('utf8'), 'data')) as [string];
   child.stdin.end();
-  expect(line).toMatch(BORN_OLD);
-  expect(line).not.toContain('born old: 0');
+  return BORN_OLD.exec(await text(child.stderr))?.[1];
+}
+
+// Should this turn red with a newer Node.js: keepShortLivedYoung is needed no more.
+test('the pinned Node.js takes short-lived arrays for long-lived ones, when it is left alone', async () => {
+  // Not each time: it depends on when it collects, and compiles, beside all else that this machine does.
+  await expect.poll(bornOld, { timeout: 50_000, interval: 10 }).toMatch(/^[1-9]/);
 });
 
 test.each(['1', '2'])('an API process does not, of %s', async (processes) => {

